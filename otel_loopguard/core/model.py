@@ -1,0 +1,300 @@
+"""The values that travel along the line: Sighting -> Step -> Observation (with Findings).
+
+A `Sighting` is what somebody saw (a hook, a message list, a foreign span) and still holds content;
+it lives for one call of `Guard.observe` and is never stored. A `Step` is the same thing reduced to
+digests and numbers, and is all that a run remembers. A `Finding` is a verdict; an `Observation` is
+the answer to one sighting.
+
+Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Final
+
+
+class Missing(Enum):
+    """The type of `MISSING`: a value that was not captured, as opposed to one that is None."""
+
+    MISSING = "missing"
+
+
+MISSING: Final = Missing.MISSING
+"""Not captured. It has no digest, so it is never equal to anything, not even to another one."""
+
+
+class Kind(str, Enum):
+    """What kind of action a step is."""
+
+    TOOL = "tool"
+    MODEL = "model"
+    AGENT = "agent"  # a sub-agent's whole invocation, as one step of its parent
+    HANDOFF = "handoff"
+    USER = "user"
+    COMPACT = "compact"
+    RETRY = "retry"  # the provider replayed the step before
+    EFFECT = "effect"  # the world changed from outside
+
+
+class Outcome(str, Enum):
+    """What came of a step; the value is what `loopguard.outcome` says."""
+
+    OK = "ok"
+    ERROR = "error"
+    EMPTY = "empty"
+    PENDING = "pending"
+    ACK = "ack"  # a bare acknowledgement: done, saved, true
+    REFUSED = "refused"
+    UNKNOWN_TOOL = "unknown_tool"
+    INVALID_ARGS = "invalid_args"
+    TRUNCATED = "truncated"
+    UNKNOWN = "unknown"  # the result was not captured
+
+
+FAILED: Final = frozenset(
+    {Outcome.ERROR, Outcome.REFUSED, Outcome.UNKNOWN_TOOL, Outcome.INVALID_ARGS}
+)
+"""Outcomes that say that the action did not do what was asked."""
+
+
+class Source(str, Enum):
+    """Who saw a step. One call may be seen by several; it counts once."""
+
+    HOOK = "hook"  # a wrapper around the execution, or a decorator
+    MESSAGES = "messages"  # a result that a model request carries
+    SPAN = "span"  # a span that someone else made
+    FILE = "file"  # a recorded trace
+
+
+class Pattern(str, Enum):
+    """The deadlock patterns; the value is what `loopguard.pattern` says."""
+
+    HARD_LOOP = "hard_loop"
+    TOOL_OSCILLATION = "tool_oscillation"
+    RESULT_STAGNATION = "result_stagnation"
+    RETRY_STORM = "retry_storm"
+    TOOL_HALLUCINATION = "tool_hallucination"
+    GUARDRAIL_LOOP = "guardrail_loop"
+    REFLECTION_PARALYSIS = "reflection_paralysis"
+    CONTEXT_ROT = "context_rot"
+    TRUNCATION_LOOP = "truncation_loop"
+    CONSTRAINT_DRIFT = "constraint_drift"
+    DELEGATION_LOOP = "delegation_loop"
+    ITERATION_BUDGET = "iteration_budget"
+
+
+class Severity(IntEnum):
+    """How bad: `info` never pages, `warning` may page by day, `critical` by night."""
+
+    INFO = 1
+    WARNING = 2
+    CRITICAL = 3
+
+    @property
+    def label(self) -> str:
+        """The lower-case word that telemetry carries."""
+        return self.name.lower()
+
+
+class Status(str, Enum):
+    """The health of a run; the value is what `loopguard.status` says."""
+
+    HEALTHY = "healthy"
+    REPEATING = "repeating"  # the same action again, its result unknown or new
+    STAGNANT = "stagnant"  # the same action and the same result again
+    DEADLOCKED = "deadlocked"  # a warning or worse was spoken and the run has not recovered
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One action of a run as somebody saw it, content included. Lives for one call only.
+
+    Attributes:
+        kind: what kind of action.
+        action: the tool's, model's or agent's name.
+        source: who saw it.
+        args: the arguments: a mapping, any object, or JSON text as models write it.
+        result: what the action gave back; for a failed one the text of the failure, if known.
+        error: the class of the failure (an exception's qualified name, or "error"); None if fine.
+        outcome: set where the seer knows more than the values tell (an unknown tool, say).
+        call_id: the provider's id of the call; attempts of one call share it.
+        round: calls that one model response asked for together share it.
+        agent: the agent's name.
+        start_ns: when it started; 0 if unknown.
+        end_ns: when it ended; 0 if unknown.
+        tokens: input plus output tokens of a model call.
+        span_id: the span that shows it, as 16 hex digits.
+    """
+
+    kind: Kind
+    action: str
+    source: Source = Source.HOOK
+    args: object = MISSING
+    result: object = MISSING
+    error: str | None = None
+    outcome: Outcome | None = None
+    call_id: str | None = None
+    round: str | None = None
+    agent: str | None = None
+    start_ns: int = 0
+    end_ns: int = 0
+    tokens: int = 0
+    span_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A sighting without its content: all that a run remembers of it.
+
+    `args_key` and `result_key` are None where the value was not captured, and such a None equals
+    nothing. `masked_key` is the result's digest with volatile values hidden, only where hiding
+    changed something and only once the same call had come back with another result.
+    `size` is the result's length in characters (of its canonical form if it was no text).
+    """
+
+    kind: Kind
+    action: str
+    source: Source
+    args_key: str | None
+    result_key: str | None
+    masked_key: str | None = None
+    outcome: Outcome = Outcome.UNKNOWN
+    error: str | None = None
+    call_id: str | None = None
+    round: str | None = None
+    agent: str | None = None
+    start_ns: int = 0
+    end_ns: int = 0
+    tokens: int = 0
+    size: int | None = None
+    span_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a detector says about a run at one step.
+
+    Attributes:
+        pattern: which deadlock.
+        severity: how bad it is by now.
+        identity: what makes this loop the same loop later on (the same calls in any rotation).
+        period: how many different steps one lap has.
+        repeats: how many laps, or equal steps, so far.
+        evidence: one sentence without any content.
+        suggested_action: what helps first, as a word of the recovery table.
+        first_span_id: the span of the loop's first step, if known.
+        action: the tool that the loop runs on, where it is one.
+        args_key: digest of the arguments that come again, where they do.
+        wasted_calls: calls that brought nothing (all but the first lap).
+        wasted_tokens: tokens spent since the first repeat.
+        wasted_seconds: wall time from the end of the first lap to now.
+    """
+
+    pattern: Pattern
+    severity: Severity
+    identity: str
+    period: int
+    repeats: int
+    evidence: str
+    suggested_action: str
+    first_span_id: str | None = None
+    action: str | None = None
+    args_key: str | None = None
+    wasted_calls: int = 0
+    wasted_tokens: int = 0
+    wasted_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One time that a finding speaks: one event, one increment of the counter, exported once."""
+
+    finding: Finding
+    finding_id: str
+    report_no: int
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """The worst that is wrong with a run right now: what the gauge of stuck runs counts it under."""
+
+    pattern: Pattern
+    severity: Severity
+    agent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StuckChange:
+    """A run got stuck, got worse, recovered or went away: `before` leaves the gauge, `after` enters."""
+
+    run: str
+    before: Stuck | None
+    after: Stuck | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """A run that is over: how many iterations it took and how it ended.
+
+    `reason` is answer, closed, error, expired, evicted or exit.
+    """
+
+    run: str
+    agent: str | None
+    iterations: int
+    reason: str
+    stuck: Stuck | None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the guard answers to one sighting.
+
+    Attributes:
+        step: the sighting's digests.
+        counted: whether it was a step of its own (False: seen before, or another attempt).
+        iteration: 1-based number of the tool round in its run.
+        consecutive_same_tool: 1-based length of the streak of this tool.
+        same_args_seen: whether this tool had these arguments before in this run.
+        repeat_count: how often this call has been seen with this result, this one included.
+        status: the run's health after this step.
+        utterances: findings that speak now.
+        changes: runs that entered, left or moved within the gauge of stuck runs.
+        ended: runs that this step pushed out of memory.
+    """
+
+    step: Step
+    counted: bool
+    iteration: int
+    consecutive_same_tool: int
+    same_args_seen: bool
+    repeat_count: int
+    status: Status
+    utterances: tuple[Utterance, ...] = ()
+    changes: tuple[StuckChange, ...] = ()
+    ended: tuple[RunEnd, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SpanView:
+    """A finished span of any origin, as the dialect readers see it.
+
+    Ids are lower-case hex. `kind` is internal, server, client, producer or consumer. `attributes`
+    and those of `events` hold what the SDK or the file gave: primitives and sequences of them.
+    """
+
+    name: str
+    kind: str
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    scope: str
+    start_ns: int
+    end_ns: int
+    is_error: bool
+    attributes: Mapping[str, object]
+    events: tuple[tuple[str, Mapping[str, object]], ...] = field(default=())
