@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from .anthropic_wire import MessagesWire
 from .canary import planted
 from .openai_wire import ChatWire, openai_error
+from .responses_wire import ResponsesWire
 from .scenarios import scenario_named
+from .script import Usage
 from .transport import Answer, HttpServer
 from .wire import Wire, WireError, with_call_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -28,9 +30,9 @@ _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
 class ScriptedModel:
     """A model service on 127.0.0.1 that says what a script says.
 
-    It speaks OpenAI's chat completions and Anthropic's messages, plain and streaming, and
-    `base_url` fits both SDKs. The model name chooses the scenario: one of `scenarios`, else the
-    grammar of `scenarios.py`; any other name is an unknown model (404).
+    It speaks OpenAI's chat completions and responses and Anthropic's messages, plain and
+    streaming, and `base_url` fits both SDKs. The model name chooses the scenario: one of
+    `scenarios`, else the grammar of `scenarios.py`; any other name is an unknown model (404).
 
     Args:
         scenarios: Scenarios by model name.
@@ -64,9 +66,16 @@ class ScriptedModel:
         self._failures = deque(failures)
         self._canary = canary
         self._marker = marker
+        responses = ResponsesWire()
         self._wires: dict[str, Wire] = {
             "/chat/completions": ChatWire(),
+            "/responses": responses,
             "/messages": MessagesWire(),
+        }
+        self._lookups: dict[str, Callable[[Json], Json]] = {
+            "GET /models": self._models,
+            "POST /conversations": responses.create_conversation,
+            "POST /messages/count_tokens": lambda _: {"input_tokens": Usage().input},
         }
         self._closing = Flag()
         self._http = HttpServer(port, self._serve)
@@ -94,8 +103,9 @@ class ScriptedModel:
 
     def _serve(self, method: str, path: str, headers: Mapping[str, str], body: Json) -> Answer:
         endpoint = path.removeprefix("/v1")
-        if (method, endpoint) == ("GET", "/models"):
-            return 200, {"object": "list", "data": [_model(name) for name in self._scenarios]}
+        lookup = self._lookups.get(f"{method} {endpoint}")
+        if lookup is not None:
+            return 200, lookup(body)
         wire = self._wires.get(endpoint) if method == "POST" else None
         if wire is None:
             return 404, openai_error(404, "unknown_url", f"No such endpoint: {method} {path}")
@@ -128,6 +138,18 @@ class ScriptedModel:
         reply = scenario(turn)
         return planted(reply, turn, self._canary) if self._canary else reply
 
-
-def _model(name: str) -> Json:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "scripted"}
+    def _models(self, _: Json) -> Json:
+        """The scenarios given in code, in a form that both providers' SDKs read."""
+        models: list[Json] = [
+            {
+                "id": name,
+                "object": "model",
+                "created": 0,
+                "owned_by": "scripted",
+                "type": "model",
+                "display_name": name,
+                "created_at": "1970-01-01T00:00:00Z",
+            }
+            for name in self._scenarios
+        ]
+        return {"object": "list", "data": models, "has_more": False}
