@@ -10,10 +10,12 @@ Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Missing(Enum):
@@ -220,7 +222,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """The worst that is wrong with a run right now: what the gauge of stuck runs counts it under."""
+    """The worst that is wrong with a run right now: where the gauge of stuck runs counts it."""
 
     pattern: Pattern
     severity: Severity
@@ -229,7 +231,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class StuckChange:
-    """A run got stuck, got worse, recovered or went away: `before` leaves the gauge, `after` enters."""
+    """A run got stuck, worse, recovered or went away: `before` leaves the gauge, `after` enters."""
 
     run: str
     before: Stuck | None

@@ -1,0 +1,34 @@
+"""The detectors: one file per pattern. `BUILTIN` says which there are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from otel_loopguard.core.detectors.base import Detector
+from otel_loopguard.core.detectors.hard_loop import HardLoop
+from otel_loopguard.core.detectors.iteration_budget import IterationBudget
+from otel_loopguard.core.detectors.result_stagnation import ResultStagnation
+from otel_loopguard.core.detectors.retry_storm import RetryStorm
+from otel_loopguard.core.detectors.tool_oscillation import ToolOscillation
+from otel_loopguard.core.model import Pattern
+
+__all__ = [
+    "BUILTIN",
+    "Detector",
+    "HardLoop",
+    "IterationBudget",
+    "ResultStagnation",
+    "RetryStorm",
+    "ToolOscillation",
+]
+
+Builtin = HardLoop | ToolOscillation | ResultStagnation | RetryStorm | IterationBudget
+
+BUILTIN: Final[dict[Pattern, type[Builtin]]] = {
+    Pattern.HARD_LOOP: HardLoop,
+    Pattern.TOOL_OSCILLATION: ToolOscillation,
+    Pattern.RESULT_STAGNATION: ResultStagnation,
+    Pattern.RETRY_STORM: RetryStorm,
+    Pattern.ITERATION_BUDGET: IterationBudget,
+}
+"""Each pattern that is looked for, and its detector; the fields of a detector are its settings."""

@@ -1,0 +1,28 @@
+"""What all detectors share: the callable's shape and the arithmetic of waste."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.model import Finding, Step
+    from otel_loopguard.core.records import Mark
+
+
+class Detector(Protocol):
+    """A callable on a frozen dataclass whose fields are its settings.
+
+    It is called after `Episode.add` took the step, holds no state of its own and does no I/O; one
+    instance serves all runs.
+    """
+
+    def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
+        """Say what is wrong with the run now, or None."""
+        ...
+
+
+def waste(episode: Episode, step: Step, first: Mark) -> tuple[int, float]:
+    """Tokens and seconds spent since a loop's first lap ended."""
+    seconds = (step.end_ns - first.end_ns) / 1e9 if first.end_ns and step.end_ns else 0.0
+    return episode.tokens - first.tokens, max(0.0, seconds)

@@ -1,0 +1,41 @@
+"""iteration_budget: more iterations than the agent was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from otel_loopguard.core.model import Finding, Pattern, Severity, Step
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.episode import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class IterationBudget:
+    """The run has more tool rounds than its budget. Off until a limit is set.
+
+    Healthy runs of more than ten calls are common, so there is no default that would fit all.
+    Catches: iteration 11 of a budget of 10; iteration 20, as critical.
+    Leaves alone: iteration 10 of 10; any run while no limit is set.
+    """
+
+    limit: int = field(
+        default=0, metadata={"doc": "iterations that a run may take; 0 for no limit"}
+    )
+
+    def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
+        """See `Detector`."""
+        if not self.limit or episode.call is None or episode.iteration <= self.limit:
+            return None
+        double = episode.iteration >= 2 * self.limit
+        return Finding(
+            pattern=Pattern.ITERATION_BUDGET,
+            severity=Severity.CRITICAL if double else Severity.WARNING,
+            identity=Pattern.ITERATION_BUDGET.value,
+            period=1,
+            repeats=episode.iteration,
+            evidence=f"iteration {episode.iteration} of a budget of {self.limit}",
+            suggested_action="force_final_answer",
+            action=step.action,
+        )

@@ -1,0 +1,60 @@
+"""result_stagnation: the arguments vary, the result stays the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from otel_loopguard.core.detectors.base import waste
+from otel_loopguard.core.model import Finding, Outcome, Pattern, Step
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.episode import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class ResultStagnation:
+    """One tool, different arguments, and the same result with nothing new learned between.
+
+    A bare acknowledgement for varied arguments is work; an empty or tiny result says little, so it
+    has to come more often.
+    Catches: three wordings of a query that find the same page; five searches that find nothing.
+    Leaves alone: writing ten files, each acknowledged alike; equal results with other news between.
+    """
+
+    warning: int = field(default=3, metadata={"doc": "equal results of varied calls: warning"})
+    critical: int = field(default=5, metadata={"doc": "the same: critical"})
+    small_warning: int = field(default=5, metadata={"doc": "equal empty or tiny results: warning"})
+    small_critical: int = field(default=8, metadata={"doc": "the same: critical"})
+    small: int = field(default=64, metadata={"doc": "up to how many characters a result is tiny"})
+
+    def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
+        """See `Detector`."""
+        streak = episode.tool.results if episode.tool is not None else None
+        if streak is None or streak.first is None or streak.count < 2 or len(streak.args) < 2:
+            return None
+        tiny = step.outcome is Outcome.EMPTY or (step.size or 0) <= self.small
+        limits = (
+            (self.small_warning, self.small_critical) if tiny else (self.warning, self.critical)
+        )
+        identity = f"{Pattern.RESULT_STAGNATION.value}:{step.action}:{streak.key}"
+        severity = episode.grade(identity, streak.count, *limits)
+        if severity is None:
+            return None
+        tokens, seconds = waste(episode, step, streak.first)
+        what = "nothing" if step.outcome is Outcome.EMPTY else "the same result"
+        return Finding(
+            pattern=Pattern.RESULT_STAGNATION,
+            severity=severity,
+            identity=identity,
+            period=1,
+            repeats=streak.count,
+            evidence=f"{step.action} gave {what} {streak.count} times in a row, whatever its "
+            "arguments",
+            suggested_action="inject_correction",
+            first_span_id=streak.first.span_id,
+            action=step.action,
+            wasted_calls=streak.count - 1,
+            wasted_tokens=tokens,
+            wasted_seconds=seconds,
+        )

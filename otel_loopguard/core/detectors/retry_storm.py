@@ -1,0 +1,58 @@
+"""retry_storm: a failing tool is hammered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from otel_loopguard.core.detectors.base import waste
+from otel_loopguard.core.model import FAILED, Finding, Pattern, Step
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.episode import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class RetryStorm:
+    """One tool fails in the same way again and again, with nothing new learned between.
+
+    The class of the failure counts, not its text. Attempts of one call count each.
+    Catches: a refused connection three times with the same arguments; four with different ones.
+    Leaves alone: two failures and a success; a test that fails between edits that succeed.
+    """
+
+    warning: int = field(default=3, metadata={"doc": "equal failing calls: warning"})
+    critical: int = field(default=5, metadata={"doc": "the same: critical"})
+    varied_warning: int = field(default=4, metadata={"doc": "failures of varied calls: warning"})
+    varied_critical: int = field(default=8, metadata={"doc": "the same: critical"})
+
+    def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
+        """See `Detector`."""
+        streak = episode.tool.failures if episode.tool is not None else None
+        if streak is None or streak.first is None or streak.count < 2 or step.outcome not in FAILED:
+            return None
+        equal = streak.args == {step.args_key} and step.args_key is not None
+        limits = (
+            (self.warning, self.critical) if equal else (self.varied_warning, self.varied_critical)
+        )
+        identity = f"{Pattern.RETRY_STORM.value}:{step.action}:{streak.key}"
+        severity = episode.grade(identity, streak.count, *limits)
+        if severity is None:
+            return None
+        tokens, seconds = waste(episode, step, streak.first)
+        return Finding(
+            pattern=Pattern.RETRY_STORM,
+            severity=severity,
+            identity=identity,
+            period=1,
+            repeats=streak.count,
+            evidence=f"{step.action} failed {streak.count} times in a row in the same way, "
+            f"{'with the same' if equal else 'with different'} arguments",
+            suggested_action="activate_circuit_breaker",
+            first_span_id=streak.first.span_id,
+            action=step.action,
+            args_key=step.args_key if equal else None,
+            wasted_calls=streak.count - 1,
+            wasted_tokens=tokens,
+            wasted_seconds=seconds,
+        )

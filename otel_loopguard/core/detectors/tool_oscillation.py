@@ -1,0 +1,64 @@
+"""tool_oscillation: A, B, A, B, or any cycle of up to eight rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from otel_loopguard.core.detectors.base import waste
+from otel_loopguard.core.model import Finding, Outcome, Pattern, Step
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.cycles import Cycle
+    from otel_loopguard.core.episode import Episode
+
+
+def _identity(cycle: Cycle) -> str:
+    """The same for each rotation of a cycle."""
+    lap = [",".join("/".join(call) for call in sorted(token)) for token in cycle.lap]
+    return min("|".join(lap[i:] + lap[:i]) for i in range(len(lap)))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOscillation:
+    """A cycle of two to eight rounds with equal calls and equal results in each lap.
+
+    Catches: open, close, open, close with the same answers; a tour of five tools, three times.
+    Leaves alone: read, write, read, write with new content; poll and sleep until a job is done.
+    """
+
+    warning: int = field(default=3, metadata={"doc": "equal laps of a cycle: warning"})
+    critical: int = field(default=5, metadata={"doc": "the same: critical"})
+    poll_warning: int = field(default=10, metadata={"doc": "laps with a pending result: warning"})
+    poll_critical: int = field(default=20, metadata={"doc": "the same: critical"})
+
+    def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
+        """See `Detector`."""
+        cycle = episode.cycles.longest(2) if episode.call is not None else None
+        if cycle is None or cycle.period == 1:
+            return None
+        newest = islice(reversed(episode.steps), sum(len(token) for token in cycle.lap))
+        polls = any(each.outcome is Outcome.PENDING for each in newest)
+        limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
+        identity = f"{Pattern.TOOL_OSCILLATION.value}:{_identity(cycle)}"
+        severity = episode.grade(identity, cycle.laps, *limits)
+        if severity is None:
+            return None
+        tokens, seconds = waste(episode, step, cycle.first)
+        return Finding(
+            pattern=Pattern.TOOL_OSCILLATION,
+            severity=severity,
+            identity=identity,
+            period=cycle.period,
+            repeats=cycle.laps,
+            evidence=f"a cycle of {cycle.period} steps came {cycle.laps} times with the same calls "
+            "and the same results",
+            suggested_action="apply_state_latch",
+            first_span_id=cycle.first.span_id,
+            action=step.action,
+            args_key=step.args_key,
+            wasted_calls=(cycle.laps - 1) * sum(len(token) for token in cycle.lap),
+            wasted_tokens=tokens,
+            wasted_seconds=seconds,
+        )

@@ -1,0 +1,229 @@
+"""Guard: the runs of this process, and the one way in: `observe` a sighting, get an observation."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.episode import Episode
+from otel_loopguard.core.model import (
+    Finding,
+    Kind,
+    Observation,
+    Outcome,
+    Pattern,
+    RunEnd,
+    Severity,
+    Sighting,
+    Step,
+    Stuck,
+    StuckChange,
+    Utterance,
+)
+from otel_loopguard.core.outcome import classify
+from otel_loopguard.core.records import Alert
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from otel_loopguard.core.detectors.base import Detector
+    from otel_loopguard.core.fingerprint import Fingerprinter
+
+RECOVERY_STEPS: Final = 5
+UNKNOWN_TOOL: Final = "unknown_tool"
+SHORT: Final = 200
+"""Results up to this many characters are always looked at for their kind; longer ones only when
+the same call comes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What changes when runs go away."""
+
+    changes: tuple[StuckChange, ...] = ()
+    ended: tuple[RunEnd, ...] = ()
+
+
+class Guard:
+    """Keeps one `Episode` a run, runs the detectors, and decides which finding speaks now.
+
+    Thread-safe. Bounded: beyond `max_runs` the run that was silent longest is dropped.
+
+    Args:
+        detectors: what to look for.
+        fingerprinter: makes the digests.
+        max_runs: how many runs are remembered at once.
+        ttl_ns: after how long without a step a run is over, in nanoseconds.
+        ignored_tools: tools whose calls are no steps.
+        muted: patterns that are never reported.
+    """
+
+    def __init__(
+        self,
+        detectors: Sequence[Detector],
+        fingerprinter: Fingerprinter,
+        *,
+        max_runs: int = 10_000,
+        ttl_ns: int = 900_000_000_000,
+        ignored_tools: frozenset[str] = frozenset(),
+        muted: frozenset[Pattern] = frozenset(),
+    ) -> None:
+        self.fingerprinter = fingerprinter
+        self._detectors = tuple(detectors)
+        self._max_runs = max_runs
+        self._ttl_ns = ttl_ns
+        self._ignored = ignored_tools
+        self._muted = muted
+        self._runs: OrderedDict[str, Episode] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def after_fork(self) -> None:
+        """In a forked child: a lock that another thread held would never be released."""
+        self._lock = threading.Lock()
+
+    def observe(self, run: str, sighting: Sighting, agent: str | None = None) -> Observation:
+        """Take one sighting of a run; every step of every source comes through here."""
+        step = self._digest(run, sighting, agent)
+        with self._lock:
+            episode, pushed_out = self._episode(run, agent)
+            if step.action in self._ignored and step.kind is Kind.TOOL:
+                return self._answer(episode, step, counted=False)
+            seen = self._seen_before(episode, step)
+            before = episode.stuck
+            counted = episode.add(step)
+            utterances = self._judge(episode, step) if episode.call or counted else ()
+            if episode.stuck is not None and episode.good >= RECOVERY_STEPS:
+                episode.stuck = None
+            changes = pushed_out.changes
+            if episode.stuck != before:
+                changes += (StuckChange(run, before, episode.stuck),)
+            return replace(
+                self._answer(episode, step, counted=counted),
+                same_args_seen=seen,
+                utterances=utterances,
+                changes=changes,
+                ended=pushed_out.ended,
+            )
+
+    def is_stuck(self, run: str) -> bool:
+        """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
+        episode = self._runs.get(run)
+        return episode is not None and episode.stuck is not None
+
+    def end(self, run: str, reason: str) -> Closing:
+        """A run is over; forget it."""
+        with self._lock:
+            episode = self._runs.pop(run, None)
+            return _close([episode] if episode else [], reason)
+
+    def expire(self, now_ns: int) -> Closing:
+        """Forget the runs that have been silent for longer than the time to live."""
+        with self._lock:
+            over: list[Episode] = []
+            for episode in self._runs.values():  # oldest first
+                if now_ns - episode.last_seen_ns < self._ttl_ns:
+                    break
+                over.append(episode)
+            for episode in over:
+                del self._runs[episode.run]
+            return _close(over, "expired")
+
+    def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
+        """Reduce a sighting to its digests; the dear parts only where the call comes back."""
+        action = sighting.action
+        if sighting.outcome is Outcome.UNKNOWN_TOOL:
+            action = UNKNOWN_TOOL  # a name that was not offered is model output: content
+        elif sighting.kind is Kind.AGENT:
+            action = f"agent:{action}"
+        printer = self.fingerprinter
+        args_key = printer.of_args(sighting.args)
+        result = printer.of_result(sighting.result)
+        episode = self._runs.get(run)
+        earlier = episode.calls.get((action, args_key)) if episode and args_key else None
+        deep = earlier is not None or (result.size or 0) <= SHORT
+        changed = earlier is not None and earlier.result_key not in (None, result.key)
+        return Step(
+            kind=sighting.kind,
+            action=action,
+            source=sighting.source,
+            args_key=args_key,
+            result_key=result.key,
+            masked_key=printer.of_masked(sighting.result) if changed else None,
+            outcome=sighting.outcome or classify(sighting.result, error=sighting.error, deep=deep),
+            error=sighting.error,
+            call_id=sighting.call_id,
+            round=sighting.round,
+            agent=sighting.agent or agent,
+            start_ns=sighting.start_ns,
+            end_ns=sighting.end_ns,
+            tokens=sighting.tokens,
+            size=result.size,
+            span_id=sighting.span_id,
+        )
+
+    def _episode(self, run: str, agent: str | None) -> tuple[Episode, Closing]:
+        episode = self._runs.get(run)
+        if episode is not None:
+            self._runs.move_to_end(run)
+            return episode, Closing()
+        episode = self._runs[run] = Episode(run, agent)
+        if len(self._runs) <= self._max_runs:
+            return episode, Closing()
+        return episode, _close([self._runs.popitem(last=False)[1]], "evicted")
+
+    def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
+        found = (detector(episode, step) for detector in self._detectors)
+        spoken = (self._speak(episode, each, step) for each in found if each is not None)
+        return tuple(each for each in spoken if each is not None)
+
+    def _speak(self, episode: Episode, finding: Finding, step: Step) -> Utterance | None:
+        """A finding speaks when it is new, gets worse, relapses, or has doubled its repeats."""
+        if finding.pattern in self._muted or finding.severity is Severity.INFO:
+            return None
+        said = episode.alerts.get(finding.identity)
+        if said is None:
+            if episode.spoken.get(finding.pattern) == episode.iteration:
+                return None  # the same parallel round has spoken already
+            said = Alert(self._finding_id(episode, finding), finding.severity, finding.repeats)
+            episode.remember_alert(finding.identity, said)
+        else:
+            relapse = finding.repeats < said.repeats
+            worse = finding.severity > said.severity
+            if not (relapse or worse or finding.repeats >= 2 * said.repeats):
+                return None
+            said.relapsed = said.relapsed or relapse
+            said.severity, said.repeats = finding.severity, finding.repeats
+            said.report_no += 1
+        episode.spoken[finding.pattern] = episode.iteration
+        if episode.stuck is None or finding.severity > episode.stuck.severity:
+            episode.stuck = Stuck(finding.pattern, finding.severity, episode.agent or step.agent)
+        episode.good = 0
+        return Utterance(finding, said.finding_id, said.report_no, episode.iteration)
+
+    def _finding_id(self, episode: Episode, finding: Finding) -> str:
+        return self.fingerprinter.of_text(f"{episode.run}:{finding.identity}")
+
+    @staticmethod
+    def _seen_before(episode: Episode, step: Step) -> bool:
+        return step.args_key is not None and (step.action, step.args_key) in episode.calls
+
+    @staticmethod
+    def _answer(episode: Episode, step: Step, *, counted: bool) -> Observation:
+        return Observation(
+            step=step,
+            counted=counted,
+            iteration=episode.iteration,
+            consecutive_same_tool=episode.consecutive,
+            same_args_seen=False,
+            repeat_count=episode.call.same if episode.call else 0,
+            status=episode.status,
+        )
+
+
+def _close(episodes: Sequence[Episode], reason: str) -> Closing:
+    """What the gauge and the histogram must learn of runs that go away."""
+    changes = tuple(StuckChange(e.run, e.stuck, None) for e in episodes if e.stuck is not None)
+    ended = tuple(RunEnd(e.run, e.agent, e.iteration, reason, e.stuck) for e in episodes)
+    return Closing(changes, ended)
