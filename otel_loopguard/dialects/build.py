@@ -1,0 +1,146 @@
+"""From what a dialect found in a span to a `Reading`; the rules that hold for every dialect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source, SpanView
+from otel_loopguard.dialects import messages, values
+from otel_loopguard.dialects.reading import Asked, Reading, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TRUNCATED: Final = frozenset({"length", "max_tokens"})
+_MODEL_LIBRARIES: Final = frozenset(
+    {"openai", "anthropic", "bedrock", "google_genai", "vertexai", "mistralai", "cohere", "groq"}
+    | {"ollama", "litellm", "portkey", "together", "replicate", "watsonx"}
+)
+_MODEL_SCOPES: Final = frozenset({"com.anthropic.sdk.python", "opentelemetry.util.genai.handler"})
+
+
+def shows_models_only(scope: str) -> bool:
+    """Whether a scope instruments a model library, where the loop around it is hand-written.
+
+    Only there the results in the requests are worth reading: the instrumentation of a framework
+    shows the executions themselves, some without a call id, and would show each call twice.
+    """
+    return scope in _MODEL_SCOPES or not _MODEL_LIBRARIES.isdisjoint(scope.split("."))
+
+
+def tool(
+    view: SpanView,
+    dialect: str,
+    action: str | None,
+    *,
+    args: object = MISSING,
+    result: object = MISSING,
+    call_id: str | None = None,
+    agent: str | None = None,
+    conversation_id: str | None = None,
+    failed: bool = False,
+    outcome: Outcome | None = None,
+) -> Reading | None:
+    """A tool span's reading; None without a tool's name. `failed` is what the span says elsewhere.
+
+    Withheld content shows as `{}` in some dialects. An empty object is taken for a value only where
+    its other half (the result of these arguments, the arguments of this result) was captured.
+    """
+    if action is None:
+        return None
+    error = values.error(view) or ("error" if failed else None)
+    if result is MISSING and error:
+        result = values.error_text(view)
+    seen = Sighting(
+        Kind.TOOL,
+        action,
+        Source.SPAN,
+        args=MISSING if args == {} and result in (MISSING, {}) else args,
+        result=MISSING if result == {} and args in (MISSING, {}) else result,
+        error=error,
+        outcome=outcome,
+        call_id=call_id,
+        agent=agent,
+        start_ns=view.start_ns,
+        end_ns=view.end_ns,
+        span_id=view.span_id,
+    )
+    return Reading(Role.TOOL, (seen,), agent, conversation_id, dialect)
+
+
+def model(
+    view: SpanView,
+    dialect: str,
+    action: str | None,
+    *,
+    request: object = MISSING,
+    response: object = MISSING,
+    finish: object = None,
+    tokens: int = 0,
+    agent: str | None = None,
+    conversation_id: str | None = None,
+) -> Reading:
+    """A model span's reading. `request` and `response` are messages in any known shape."""
+    cut = any(str(reason) in _TRUNCATED for reason in values.sequence(values.load(finish)))
+    call = Sighting(
+        Kind.MODEL,
+        action or view.name,
+        Source.SPAN,
+        result=messages.text(response, "assistant"),
+        error=values.error(view),
+        outcome=Outcome.TRUNCATED if cut else None,
+        agent=agent,
+        start_ns=view.start_ns,
+        end_ns=view.end_ns,
+        tokens=tokens,
+        span_id=view.span_id,
+    )
+    answers = messages.answers(request) if shows_models_only(view.scope) else ()
+    carried = tuple(
+        Sighting(
+            Kind.TOOL,
+            answer.call.name,
+            Source.SPAN,
+            args=answer.call.args,
+            result=answer.result,
+            call_id=answer.call.call_id,
+            round=view.span_id,
+            agent=agent,
+            end_ns=view.start_ns,
+            span_id=view.span_id,
+        )
+        for answer in answers
+    )
+    asked: tuple[Asked, ...] = messages.calls(response)
+    return Reading(Role.MODEL, (call, *carried), agent, conversation_id, dialect, asked)
+
+
+def agent(
+    view: SpanView,
+    dialect: str,
+    action: str | None,
+    *,
+    request: object = MISSING,
+    response: object = MISSING,
+    conversation_id: str | None = None,
+) -> Reading:
+    """An agent span's reading: what it was asked and what it answered, both as text."""
+    seen = Sighting(
+        Kind.AGENT,
+        action or "",
+        Source.SPAN,
+        args=messages.text(request, "user"),
+        result=messages.text(response, "assistant"),
+        error=values.error(view),
+        start_ns=view.start_ns,
+        end_ns=view.end_ns,
+        span_id=view.span_id,
+    )
+    return Reading(Role.AGENT, (seen,) if action else (), action, conversation_id, dialect)
+
+
+def tokens(attributes: Mapping[str, object], total: str, parts: tuple[tuple[str, ...], ...]) -> int:
+    """Tokens of a model call: the sum of its parts (each under its first known name) or `total`."""
+    return sum(values.count(attributes, *names) for names in parts) or values.count(
+        attributes, total
+    )

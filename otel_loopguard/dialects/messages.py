@@ -1,0 +1,103 @@
+"""Messages of a conversation in any provider's shape: the calls that they ask for, the answers.
+
+Four shapes are known: parts (GenAI conventions), OpenAI (chat and responses), Anthropic, Bedrock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from otel_loopguard.core.model import MISSING
+from otel_loopguard.dialects.reading import Asked
+from otel_loopguard.dialects.values import content, load, mapping, name, plain, sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_CALLS: Final = frozenset({"tool_call", "function_call", "tool_use", "function"})
+_ANSWERS: Final = frozenset({"tool_call_response", "function_call_output", "tool_result"})
+_MODEL: Final = ("assistant", "model")
+_CALL_ID: Final = ("call_id", "toolUseId", "id")
+_ANSWERED_ID: Final = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
+
+
+class Answer(NamedTuple):
+    """A tool's result that a request carries, with the call that it answers."""
+
+    call: Asked
+    result: object
+
+
+def calls(messages: object) -> tuple[Asked, ...]:
+    """The tool calls that these messages ask for, in their order."""
+    return tuple(call for message in _items(messages) for call in _calls(message))
+
+
+def answers(messages: object) -> tuple[Answer, ...]:
+    """The newest tool results: those after the last message of the model, in their order.
+
+    Only those that carry a call id and whose tool is known, from the result or from its call.
+    """
+    results: list[tuple[str, str | None, object]] = []
+    asked: dict[str, Asked] = {}
+    for message in reversed(_items(messages)):
+        found = {call.call_id: call for call in _calls(message) if call.call_id}
+        if asked and not found:
+            break
+        asked = found | asked
+        if not asked:
+            if message.get("role") in _MODEL:
+                break
+            results[:0] = _answers(message)
+    return tuple(
+        Answer(call, result)
+        for call_id, tool, result in results
+        if (call := asked.get(call_id) or (Asked(call_id, tool) if tool else None))
+    )
+
+
+def text(messages: object, role: str) -> object:
+    """The text that one role says in these messages, `MISSING` if it says none."""
+    said = [
+        part.get("content", part.get("text"))
+        for message in _items(messages)
+        if message.get("role") == role
+        for part in _parts(message)
+        if part.get("type", "text") == "text"
+    ]
+    texts = [part for part in said if isinstance(part, str) and part]
+    return "\n".join(texts) if texts else MISSING
+
+
+def _items(messages: object) -> list[Mapping[str, object]]:
+    return [item for entry in sequence(load(messages)) if (item := mapping(entry)) is not None]
+
+
+def _parts(message: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """The message itself, which may be a call, an answer or a text, and all that it holds."""
+    yield message
+    for key in ("parts", "content", "tool_calls"):
+        yield from _items(message.get(key))
+
+
+def _calls(message: Mapping[str, object]) -> Iterator[Asked]:
+    for part in _parts(message):
+        inner = mapping(part.get("toolUse"))
+        if inner is None and part.get("type") not in _CALLS:
+            continue
+        call = inner or part
+        function = mapping(call.get("function")) or call
+        if tool := name(function, "name"):
+            args = content(function, ("arguments", "args", "input"))
+            yield Asked(name(call, *_CALL_ID), tool, args)
+
+
+def _answers(message: Mapping[str, object]) -> Iterator[tuple[str, str | None, object]]:
+    for part in _parts(message):
+        inner = mapping(part.get("toolResult"))
+        if inner is None and part.get("type") not in _ANSWERS and part.get("role") != "tool":
+            continue
+        answer = inner or part
+        if call_id := name(answer, *_ANSWERED_ID):
+            result = content(answer, ("response", "result", "output", "content"))
+            yield call_id, name(answer, "name"), plain(result)
