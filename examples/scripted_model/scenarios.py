@@ -51,7 +51,7 @@ def scenario_named(name: str, *, marker: str) -> Scenario | None:
         name: The model name.
         marker: What `nudge` waits for in a tool result.
     """
-    first, *options = re.split(r"[/:]", name, maxsplit=1)[-1].split("+")
+    first, *options = re.split(r"[/:]", name)[-1].split("+")
     match = _PATTERN.fullmatch(first)
     if match is None:
         return None
