@@ -1,0 +1,128 @@
+"""Keyed digests of arguments and results: equal digests mean equal content, and say nothing else.
+
+All digests are 16 hex digits of BLAKE2b under a key that never leaves the process, so that short or
+guessable content cannot be looked up from its digest.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from otel_loopguard.core.canonical import MAX_CHARS, MAX_DEPTH, MAX_NODES, form_of, sample
+from otel_loopguard.core.masking import mask_parts
+from otel_loopguard.core.model import MISSING
+
+_DIGEST_BYTES: Final = 8
+_PLACEHOLDERS: Final = frozenset(
+    {"", "{}", "n/a", "na", "none", "null", "undefined", "***", "...", "redacted", "hidden"}
+    | {"filtered", "masked", "removed", "truncated", "omitted", "not captured"}
+)
+_decode: Final = json.JSONDecoder(strict=False).decode
+
+
+class Printed(NamedTuple):
+    """The digest of a result and its length in characters; both None when unknown.
+
+    The length of something that is no text is that of its canonical form.
+    """
+
+    key: str | None
+    size: int | None
+
+
+UNKNOWN: Final = Printed(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprinter:
+    """Makes the digests of one process. Safe to share between threads.
+
+    Args:
+        key: the secret of the digests, at least one byte.
+        max_chars: how many characters of text are read; a longer text is sampled.
+        max_nodes: how many values of a structure are visited; a larger one is unknown.
+        max_depth: how many levels of a structure are entered; a deeper one is unknown.
+
+    Raises:
+        ValueError: the key is empty.
+    """
+
+    key: bytes = field(repr=False)
+    max_chars: int = field(default=MAX_CHARS, kw_only=True)
+    max_nodes: int = field(default=MAX_NODES, kw_only=True)
+    max_depth: int = field(default=MAX_DEPTH, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            raise ValueError("the key of a Fingerprinter must not be empty")
+        if len(self.key) > blake2b.MAX_KEY_SIZE:
+            object.__setattr__(self, "key", blake2b(self.key).digest())
+
+    def of_args(self, value: object) -> str | None:
+        """Returns the digest of a call's arguments; None when unknown.
+
+        JSON text of an object or array counts as what it says. An object without readable content
+        inside of the arguments, such as a client, counts as its type's name.
+        """
+        return self._print(self._parsed(value), named=True).key
+
+    def of_result(self, value: object) -> Printed:
+        """Returns digest and length of what a call gave back; text counts as it is."""
+        return self._print(value, named=False)
+
+    def of_text(self, text: str) -> str:
+        """Returns the digest of a text, such as an id or an identity."""
+        data = sample(text, self.max_chars).encode("utf-8", "surrogatepass")
+        return blake2b(data, digest_size=_DIGEST_BYTES, key=self.key).hexdigest()
+
+    def of_masked(self, value: object) -> str | None:
+        """Returns the digest of a result with volatile values hidden.
+
+        None when nothing was hidden, so that the plain digest says all, or when it is unknown.
+        """
+        text = value if isinstance(value, str) else self._text(value)
+        if text is None:
+            return None
+        head, middle, tail = mask_parts(text)
+        if head + middle + tail == text:
+            return None
+        return self.of_text(f"{head}\0{self.of_text(middle)}\0{tail}")
+
+    def _print(self, value: object, *, named: bool) -> Printed:
+        if isinstance(value, str):
+            return Printed(self.of_text(value), str.__len__(value))
+        if value is MISSING:
+            return UNKNOWN
+        form = form_of(value, self.max_chars, self.max_nodes, self.max_depth, named=named)
+        if form is None:
+            return UNKNOWN
+        return Printed(self.of_text(f"={form.text}"), form.size)
+
+    def _text(self, value: object) -> str | None:
+        if value is MISSING:
+            return None
+        form = form_of(value, self.max_chars, self.max_nodes, self.max_depth, named=False)
+        return None if form is None else form.text
+
+    def _parsed(self, value: object) -> object:
+        """What JSON text says, if it says an object or an array; any other value as it is."""
+        if not isinstance(value, str) or len(value) > self.max_chars:
+            return value
+        text = value.strip()
+        if not text.startswith(("{", "[")):
+            return value
+        try:
+            return _decode(text)
+        except (ValueError, RecursionError):
+            return value
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is what instrumentations write in place of a value they did not capture.
+
+    For readers of foreign spans only: the real arguments of a call may well be `{}`.
+    """
+    return len(text) <= 24 and text.strip(" \t\n<>[]()*").casefold() in _PLACEHOLDERS
