@@ -19,7 +19,9 @@ SCHEMA = {
     "type": "object",
     "properties": {"query": {"type": "string"}, "page": {"type": "integer"}},
     "required": ["query", "page"],
+    "additionalProperties": False,
 }
+FUNCTION = {"name": "search", "parameters": SCHEMA, "strict": True}
 KEY = "secret-key"
 USER = {"role": "user", "content": "Find it."}
 
@@ -42,9 +44,7 @@ class Chat:
     sync_client, async_client = openai.OpenAI, openai.AsyncOpenAI
     finish = ("stop", "tool_calls", "length")
     final = "get_final_completion"
-    tools: ClassVar[list[Any]] = [
-        {"type": "function", "function": {"name": "search", "parameters": SCHEMA}}
-    ]
+    tools: ClassVar[list[Any]] = [{"type": "function", "function": FUNCTION}]
 
     def request(self, model: str, history: list[Any]) -> dict[str, Any]:
         return {"model": model, "messages": history, "tools": self.tools}
@@ -91,9 +91,7 @@ class Responses:
     sync_client, async_client = openai.OpenAI, openai.AsyncOpenAI
     finish = ("completed", "completed", "incomplete")
     final = "get_final_response"
-    tools: ClassVar[list[Any]] = [
-        {"type": "function", "name": "search", "parameters": SCHEMA, "strict": False}
-    ]
+    tools: ClassVar[list[Any]] = [{"type": "function", **FUNCTION}]
 
     def request(self, model: str, history: list[Any]) -> dict[str, Any]:
         return {"model": model, "input": history, "tools": self.tools}
