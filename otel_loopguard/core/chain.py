@@ -11,6 +11,11 @@ from typing import NamedTuple
 from otel_loopguard.core.exchange import Answer, Ask  # noqa: TC001 (a NamedTuple's fields)
 from otel_loopguard.core.model import MISSING
 
+MAX_POINTS = 16
+"""Responses of one conversation that a request can still go on from."""
+MAX_CALLS = 128
+"""Calls of one response that are remembered."""
+
 
 @dataclass(slots=True, eq=False)
 class Pending:
@@ -19,12 +24,15 @@ class Pending:
     Attributes:
         chain: the conversation it belongs to.
         call_id: the provider's id, which may repeat.
+        name: the tool's name; None if only a result without one was seen.
+        args_key: the digest of the arguments; None if unknown.
         uid: an id that is unique within the run: the provider's where that is.
         round: shared by the calls of one response.
         asked_ns: when the response ended; 0 if it was not seen.
         args: the arguments until it is answered, if short enough; else MISSING.
         shown: whether an execution of it was seen (see `Conversations.claim`).
         answered: whether its result was seen in a request.
+        result_hash: Python's hash of that result, if it was text.
     """
 
     chain: Chain
@@ -42,16 +50,32 @@ class Pending:
 
 @dataclass(slots=True, eq=False)
 class Point:
-    """A response: a place that a request can go on from."""
+    """A response: a place that a request can go on from.
+
+    Attributes:
+        chain: the conversation it belongs to.
+        seq: its number in the conversation, from 1.
+        parent: the number of the point that its request went on from; 0 for none.
+        calls: what it asks for.
+        keys: what it is found by.
+        continued: whether a request went on from here.
+        left: whether such a request was responded to.
+        stale: whether a request went on from a sibling instead: the same request's other response.
+    """
 
     chain: Chain
     seq: int
     parent: int
     calls: list[Pending] = field(default_factory=list["Pending"])
     keys: list[Hashable] = field(default_factory=list[Hashable])
-    continued: bool = False  # a request went on from here
-    left: bool = False  # and was responded to
-    stale: bool = False  # a sibling was gone on from instead
+    continued: bool = False
+    left: bool = False
+    stale: bool = False
+
+    @property
+    def round(self) -> str:
+        """What the calls of this response share."""
+        return f"{self.chain.run}/{self.seq}"
 
 
 @dataclass(slots=True, eq=False)
@@ -67,6 +91,14 @@ class Chain:
         last_ns: when a request or a response was last seen.
         awaiting: whether the last request has not been (completely) responded to.
         ended: whether the last response was an answer: it asked for nothing.
+        head: the digest of the first message, as last sent.
+        size: how many messages the last request sent.
+        seq: how many responses it has had.
+        calls: how many calls it has had.
+        repeats_ids: whether a call id came twice.
+        front: the point that the last request went on from.
+        conversation_id: the id that the provider knows it by, if it was named.
+        points: the last responses.
     """
 
     run: str
@@ -79,9 +111,17 @@ class Chain:
     head: str | None = None
     size: int = 0
     seq: int = 0
+    calls: int = 0
+    repeats_ids: bool = False
     front: Point | None = None
     conversation_id: str | None = None
     points: deque[Point] = field(default_factory=deque["Point"])
+
+    def new_uid(self, call_id: str | None, name: str | None, *, repeated: bool) -> str:
+        """Return an id for a further call, unique within the run: the provider's if that is."""
+        self.calls += 1
+        self.repeats_ids = self.repeats_ids or repeated
+        return call_id if call_id and not self.repeats_ids else f"{call_id or name}/{self.calls}"
 
 
 class LinkKind(str, Enum):

@@ -1,0 +1,171 @@
+"""The responses that a request can go on from, and how they are found again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+from otel_loopguard.core.chain import MAX_CALLS, MAX_POINTS, Chain, Pending, Point
+from otel_loopguard.core.model import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from otel_loopguard.core.exchange import Ask
+
+MAX_ARGS = 65_536
+"""Characters of a call's arguments, as text, that are kept until it is answered."""
+
+
+class Fingerprints(Protocol):
+    """What is needed of the fingerprinter."""
+
+    def of_args(self, value: object, /) -> str | None:
+        """Return the digest of a call's arguments; None if they are unknown."""
+        ...
+
+    def of_text(self, text: str, /) -> str:
+        """Return the digest of a text."""
+        ...
+
+
+class Points:
+    """Points by what a request says of them: a response id, calls with their ids, a text."""
+
+    def __init__(self, fingerprinter: Fingerprints) -> None:
+        self._fingerprinter = fingerprinter
+        self._index: dict[Hashable, dict[Point, None]] = {}
+
+    def add(
+        self,
+        chain: Chain,
+        asks: Sequence[Ask],
+        said: str | None,
+        response_id: str | None,
+        asked_ns: int = 0,
+    ) -> Point:
+        """Add a response to a conversation; its oldest one may fall off.
+
+        Args:
+            chain: the conversation.
+            asks: the calls that the response contains.
+            said: the digest of the whole response, see `said`.
+            response_id: the provider's id of it.
+            asked_ns: when it ended; 0 if it was not seen but is told of by a request, which then
+                holds the arguments too, so that they need not be kept.
+        """
+        chain.seq += 1
+        parent = 0 if chain.front is None else chain.front.seq
+        point = Point(chain, seq=chain.seq, parent=parent)
+        point.calls = [self._pending(point, ask, asked_ns) for ask in asks[:MAX_CALLS]]
+        for call in point.calls:
+            if call.args_key is not None:
+                self._enter(point, ("call", call.call_id, call.name, call.args_key))
+                self._enter(point, ("todo", call.name, call.args_key))
+            if call.call_id is not None:
+                self._enter(point, ("id", call.call_id))
+        if said is not None:
+            self._enter(point, ("said", said))
+        if response_id:
+            self._enter(point, ("response", response_id))
+        chain.points.append(point)
+        if len(chain.points) > MAX_POINTS:
+            self._forget(chain.points.popleft())
+        return point
+
+    def forget(self, chain: Chain) -> None:
+        """Forget all points of a conversation."""
+        while chain.points:
+            self._forget(chain.points.popleft())
+
+    def by_response(self, response_id: str | None) -> list[Point]:
+        """Return the responses with this id."""
+        return self._find(("response", response_id))
+
+    def by_text(self, said: str | None) -> list[Point]:
+        """Return the responses with this digest."""
+        return self._find(("said", said))
+
+    def by_calls(self, asks: Sequence[Ask]) -> list[Point]:
+        """Return the responses that have the most of these calls: id, name and arguments."""
+        hits: Counter[Point] = Counter()
+        for ask in asks[:MAX_CALLS]:
+            key = self.args_key(ask)
+            if key is not None:
+                hits.update(self._find(("call", ask.call_id or None, ask.name, key)))
+        most = max(hits.values(), default=0)
+        return [point for point, count in hits.items() if count == most]
+
+    def any_unique(self, asks: Sequence[Ask]) -> bool:
+        """Whether one of these call ids at least stands in a single response."""
+        return any(ask.call_id and len(self._find(("id", ask.call_id))) == 1 for ask in asks)
+
+    def waiting(self, name: str, args_key: str | None, call_id: str | None) -> list[Pending]:
+        """Return unanswered calls with this id or, without one, arguments; newest response first.
+
+        Where both are known, both have to fit.
+        """
+        points = self._find(("id", call_id) if call_id else ("todo", name, args_key))
+        return [
+            call
+            for point in reversed(points)
+            if not point.stale
+            for call in point.calls
+            if not call.answered
+            and call.name == name
+            and (call_id is None or call.call_id == call_id)
+            and (args_key is None or call.args_key == args_key)
+        ]
+
+    def args_key(self, ask: Ask) -> str | None:
+        """Return the digest of a call's arguments; None if they are unknown."""
+        return None if ask.args is MISSING else self._fingerprinter.of_args(ask.args)
+
+    def said(self, text: str | None, asks: Sequence[Ask]) -> str | None:
+        """Return the digest of what a response said and asked for, without ids.
+
+        None if the arguments of a call are unknown: such a response equals nothing.
+        """
+        parts: list[str] = []
+        for ask in asks[:MAX_CALLS]:
+            key = self.args_key(ask)
+            if key is None:
+                return None
+            parts.append(f"{ask.name} {key}")
+        return self.of_text("\n".join([*parts, "", (text or "").strip()]))
+
+    def of_text(self, text: str) -> str:
+        """Return the digest of a text."""
+        return self._fingerprinter.of_text(text)
+
+    def _pending(self, point: Point, ask: Ask, asked_ns: int) -> Pending:
+        chain, call_id = point.chain, ask.call_id or None
+        repeated = call_id is not None and any(
+            other.chain is chain for other in self._find(("id", call_id))
+        )
+        long = isinstance(ask.args, str) and len(ask.args) > MAX_ARGS
+        return Pending(
+            chain,
+            call_id=call_id,
+            name=ask.name,
+            args_key=self.args_key(ask),
+            uid=chain.new_uid(call_id, ask.name, repeated=repeated),
+            round=point.round,
+            asked_ns=asked_ns,
+            args=MISSING if long or not asked_ns else ask.args,
+        )
+
+    def _find(self, key: Hashable) -> list[Point]:
+        return list(self._index.get(key, ()))
+
+    def _enter(self, point: Point, key: Hashable) -> None:
+        self._index.setdefault(key, {})[point] = None
+        point.keys.append(key)
+
+    def _forget(self, point: Point) -> None:
+        for key in point.keys:
+            bucket = self._index.get(key, {})
+            bucket.pop(point, None)
+            if not bucket:
+                self._index.pop(key, None)
+        point.keys.clear()
