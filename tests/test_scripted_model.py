@@ -15,7 +15,7 @@ import anthropic
 import openai
 import pytest
 
-from examples.scripted_model import Call, Message, Reply, ScriptedModel, Turn, Usage
+from examples.scripted_model import Call, Message, Reply, ScriptedModel, Turn, Usage, WireError
 from tests.model_apis import (
     APIS,
     KEY,
@@ -130,6 +130,19 @@ def test_a_failure_has_the_error_of_its_status() -> None:
             pytest.raises(anthropic.APIStatusError, match="overloaded_error"),
         ):
             other.with_options(max_retries=0).messages.create(**Messages().request("loop", [USER]))
+
+
+@every_api
+async def test_a_scenario_can_fail_at_any_turn(api: Api) -> None:
+    def scripted(turn: Turn) -> Reply:
+        if turn.number == 1:
+            raise WireError(409, "busy", "not now")
+        return Reply(calls=(Call("search"),))
+
+    with ScriptedModel(scenarios={"busy": scripted}) as server:
+        with pytest.raises((openai.ConflictError, anthropic.ConflictError), match="not now"):
+            await converse(server, api, "sync", "busy")
+        assert len(server.requests) == 4  # the first call, then one with the two retries of the SDK
 
 
 def broken(_: Turn) -> Reply:

@@ -139,6 +139,24 @@ def test_what_was_not_stored_cannot_be_continued(
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
+def test_openai_tool_runner(server: ScriptedModel, *, is_stream: bool) -> None:
+    runners = pytest.importorskip("openai.lib.responses_tool_runner")
+    called: list[Any] = []
+
+    def search(arguments: dict[str, Any]) -> str:
+        called.append(arguments["page"])
+        return "row"
+
+    (tool,) = Responses.tools
+    runner = runners.ResponsesToolRunner(functions=[runners.RegisteredFunction(tool, search)])
+    request = {"model": "parallel-2x2+think", "input": [USER]}
+    with openai_client(server) as client:
+        last = runner.run(client, request, stream=is_stream)
+    assert called == [1, 2, 1, 2]
+    assert last.output_text == "Finished after 2 turns."
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("options", [{}, {"thread": False}], ids=["default", "no-thread"])
 def test_anthropic_tool_runner(
     server: ScriptedModel, options: dict[str, Any], *, is_stream: bool

@@ -14,6 +14,7 @@ from __future__ import annotations
 from .scenarios import GHOST_TOOL
 from .script import Call, Finish, Message, Reply, Scenario, Tool, Turn, Usage
 from .server import ScriptedModel
+from .wire import WireError
 
 __all__ = [
     "GHOST_TOOL",
@@ -26,4 +27,5 @@ __all__ = [
     "Tool",
     "Turn",
     "Usage",
+    "WireError",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from .script import Call, Json, Message, Reply, Tool, Turn, Usage, text_of
+from .script import Call, Json, Message, Reply, Role, Tool, Turn, Usage, text_of
 from .wire import Event, arguments_text, fresh_id, pieces, schema_at
 
 if TYPE_CHECKING:
@@ -17,7 +17,13 @@ _FINISH = {
     "length": "length",
     "refusal": "content_filter",
 }
-_ROLES = {"developer": "system", "function": "tool"}
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
 
 
 class ChatWire:
@@ -85,8 +91,8 @@ def _message(entry: Json) -> Message:
         Call(call["function"]["name"], call["function"]["arguments"], call["id"])
         for call in entry.get("tool_calls") or ()
     )
-    role = _ROLES.get(entry["role"], entry["role"])
-    return Message(role, text_of(entry.get("content")), calls, entry.get("tool_call_id", ""))
+    text = text_of(entry.get("content"))
+    return Message(_ROLES[entry["role"]], text, calls, entry.get("tool_call_id", ""))
 
 
 def _call(call: Call, arguments: str) -> Json:

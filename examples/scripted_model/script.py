@@ -44,6 +44,7 @@ class Usage:
     reasoning: int = 0
 
 
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Finish: TypeAlias = Literal["stop", "calls", "length", "refusal"]
 
 
@@ -78,7 +79,7 @@ class Message:
     Text that stands beside tool results in one message is a "tool" entry with an empty `call_id`.
     """
 
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Role
     text: str = ""
     calls: tuple[Call, ...] = ()
     call_id: str = ""
@@ -107,10 +108,10 @@ class Turn:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that may be called: all offered ones, or the one or none that `choice` says."""
-        choice = self.choice if isinstance(self.choice, dict) else {"type": self.choice}
+        choice: Json = self.choice if isinstance(self.choice, dict) else {"type": self.choice}
         if choice.get("type") == "none":
             return ()
-        forced = choice.get("name") or choice.get("function", {}).get("name")
+        forced = choice.get("name") or (choice.get("function") or {}).get("name")
         return tuple(tool for tool in self.offered if forced in {None, tool.name})
 
     @property
@@ -136,7 +137,10 @@ class Turn:
 
 
 Scenario: TypeAlias = Callable[[Turn], Reply]
-"""Decides one reply. Called from several threads at once, so it should keep no state of its own."""
+"""Decides one reply, or raises a `WireError` for an HTTP error.
+
+It is called from several threads at once, so what it needs to know it should take from the turn.
+"""
 
 
 def text_of(content: object) -> str:

@@ -43,10 +43,6 @@ class ScriptedModel:
             names of tools that were not offered.
         marker: What ends the scenario `nudge` when a tool result contains it.
         log_size: How many requests `requests` keeps.
-
-    Attributes:
-        requests: The latest POST requests, oldest first, as `{"path", "headers", "body"}`: header
-            names in lower case, no credentials.
     """
 
     def __init__(
@@ -60,7 +56,7 @@ class ScriptedModel:
         marker: str = "loopguard",
         log_size: int = 10_000,
     ) -> None:
-        self.requests: deque[Json] = deque(maxlen=log_size)
+        self._requests: deque[Json] = deque(maxlen=log_size)
         self._scenarios = dict(scenarios or {})
         self._latency_s = latency_s
         self._failures = deque(failures)
@@ -84,6 +80,14 @@ class ScriptedModel:
     def base_url(self) -> str:
         """The address for an SDK's `base_url`, as `http://127.0.0.1:PORT`."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def requests(self) -> list[Json]:
+        """The latest model calls, oldest first, as `{"path", "headers", "body"}`.
+
+        Header names are in lower case; headers with credentials are left out.
+        """
+        return list(self._requests)
 
     def start(self) -> None:
         """Begin to serve, in a thread."""
@@ -110,7 +114,7 @@ class ScriptedModel:
         if wire is None:
             return 404, openai_error(404, "unknown_url", f"No such endpoint: {method} {path}")
         visible = {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
-        self.requests.append({"path": path, "headers": visible, "body": body})
+        self._requests.append({"path": path, "headers": visible, "body": body})
         self._closing.wait(self._latency_s)
         try:
             return self._reply(wire, body)
@@ -126,7 +130,9 @@ class ScriptedModel:
         except IndexError:
             turn = wire.read(body)
             reply = with_call_ids(self._decide(turn), wire.call_prefix)
-            return 200, wire.stream(turn, reply) if body.get("stream") else wire.plain(turn, reply)
+            if body.get("stream"):
+                return 200, list(wire.stream(turn, reply))
+            return 200, wire.plain(turn, reply)
         raise WireError(failure, "scripted_failure", "The script says that this request fails.")
 
     def _decide(self, turn: Turn) -> Reply:

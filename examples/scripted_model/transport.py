@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from .script import Json
 from .wire import Event, fresh_id
 
-Answer: TypeAlias = "tuple[int, Json | Iterator[Event]]"
-"""An HTTP status with a JSON body or with events."""
+Answer: TypeAlias = "tuple[int, Json | list[Event]]"
+"""An HTTP status with a JSON body or with server-sent events."""
 
 Service: TypeAlias = Callable[[str, str, Mapping[str, str], Json], Answer]
 """Answers a request: method, path without a query, headers in lower case, JSON body."""
@@ -55,14 +55,14 @@ class HttpServer(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)
             thread.join()
 
-    def process_request(self, request: object, client_address: object) -> None:
+    def process_request(self, request: Any, client_address: Any) -> None:
         """Start the thread of a new connection."""
         thread = Thread(target=self._serve, args=(request, client_address), daemon=True)
         with self._lock:
-            self._connections[cast("socket.socket", request)] = thread
+            self._connections[request] = thread
         thread.start()
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Print what went wrong, unless it is that the client went away."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
@@ -76,7 +76,6 @@ class HttpServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: HttpServer
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -92,13 +91,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer({})
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Say nothing: a line for each request would drown the agent's own output."""
 
     def _answer(self, body: Json) -> None:
         path = self.path.partition("?")[0]
         headers = {name.lower(): value for name, value in self.headers.items()}
-        status, answer = self.server.service(self.command, path, headers, body)
+        server = cast("HttpServer", self.server)
+        status, answer = server.service(self.command, path, headers, body)
         if isinstance(answer, dict):
             self._send_json(status, answer)
         else:
@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_head(status, "application/json", {"content-length": str(len(data))})
         self.wfile.write(data)
 
-    def _send_events(self, status: int, events: Iterator[Event]) -> None:
+    def _send_events(self, status: int, events: list[Event]) -> None:
         self._send_head(status, "text/event-stream", {"transfer-encoding": "chunked"})
         for name, data in events:
             text = data if isinstance(data, str) else json.dumps(data)

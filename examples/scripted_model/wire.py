@@ -47,11 +47,12 @@ class Wire(Protocol):
 
 
 class WireError(Exception):
-    """A request that the real service would refuse.
+    """A request that gets an HTTP error instead of a reply.
 
-    Attributes:
+    Args:
         status: The HTTP status.
-        code: The provider's name for the mistake.
+        code: The provider's name for the error.
+        message: The text of the error.
     """
 
     def __init__(self, status: int, code: str, message: str) -> None:
