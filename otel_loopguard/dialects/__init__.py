@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.model import SpanView
-from otel_loopguard.dialects import genai
+from otel_loopguard.dialects import genai, haystack, openinference, openllmetry
 from otel_loopguard.dialects.reading import Asked, Reading, Role, Start
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from otel_loopguard.core.model import SpanView
 
 __all__ = ["Asked", "Reading", "Role", "Start", "read", "starts"]
 
-_Reader = Callable[[SpanView], Reading | None]
-
-_BY_ATTRIBUTE: Final[tuple[tuple[str, _Reader], ...]] = ((genai.OPERATION, genai.read),)
-"""The reader of a span is the first whose attribute the span has."""
+_BY_ATTRIBUTE: Final = (
+    (openinference.KIND, openinference),
+    (openllmetry.KIND, openllmetry),
+    (genai.OPERATION, genai),
+)
+"""The dialect of a span is the first whose attribute it has."""
+_BY_NAME: Final = (openllmetry, genai, haystack)
+"""Who may know a span by its scope and name before its attributes are set."""
 
 
 def read(view: SpanView, *, value_limit: int | None = None) -> Reading | None:
@@ -26,18 +33,20 @@ def read(view: SpanView, *, value_limit: int | None = None) -> Reading | None:
         value_limit: the length at which the recorder cuts texts, if it does. A text of that length
             is taken for cut, which makes it unknown.
     """
-    reader = next((read for key, read in _BY_ATTRIBUTE if key in view.attributes), None)
-    if reader is None:
-        return None
-    reading = reader(view if value_limit is None else _without_cut(view, value_limit))
+    dialect = next((each for key, each in _BY_ATTRIBUTE if key in view.attributes), haystack)
+    reading = dialect.read(view if value_limit is None else _without_cut(view, value_limit))
     if reading and view.kind == "server" and reading.role is not Role.AGENT:
         return None
     return reading
 
 
 def starts(name: str, scope: str, attributes: Mapping[str, object]) -> Start | None:
-    """What can be said of a span when it starts; None if nothing, which `read` may correct."""
-    return genai.start(name, scope, attributes)
+    """What can be said of a span when it starts; None if nothing. `read` has the last word."""
+    for key, dialect in _BY_ATTRIBUTE:
+        if key in attributes:
+            return dialect.start(name, scope, attributes)
+    said = (dialect.start(name, scope, attributes) for dialect in _BY_NAME)
+    return next((start for start in said if start), None)
 
 
 def _without_cut(view: SpanView, limit: int) -> SpanView:

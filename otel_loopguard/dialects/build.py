@@ -80,7 +80,10 @@ def model(
     agent: str | None = None,
     conversation_id: str | None = None,
 ) -> Reading:
-    """A model span's reading. `request` and `response` are messages in any known shape."""
+    """A model span's reading. `request` and `response` are messages in any known shape.
+
+    The results in `request` count as seen: it is left out unless `shows_models_only` holds.
+    """
     cut = any(str(reason) in _TRUNCATED for reason in values.sequence(values.load(finish)))
     call = Sighting(
         Kind.MODEL,
@@ -95,7 +98,6 @@ def model(
         tokens=tokens,
         span_id=view.span_id,
     )
-    answers = messages.answers(request) if shows_models_only(view.scope) else ()
     carried = tuple(
         Sighting(
             Kind.TOOL,
@@ -109,7 +111,7 @@ def model(
             end_ns=view.start_ns,
             span_id=view.span_id,
         )
-        for answer in answers
+        for answer in messages.answers(request)
     )
     asked: tuple[Asked, ...] = messages.calls(response)
     return Reading(Role.MODEL, (call, *carried), agent, conversation_id, dialect, asked)

@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.model import MISSING, Outcome, SpanView
-from otel_loopguard.dialects import build
+from otel_loopguard.dialects import build, envelopes, genai_content
 from otel_loopguard.dialects.reading import Reading, Role, Start
-from otel_loopguard.dialects.values import content, name, plain
+from otel_loopguard.dialects.values import name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,31 +33,10 @@ CONVERSATION: Final = "gen_ai.conversation.id"
 _AGENT: Final = ("gen_ai.agent.name", "gen_ai.workflow.name")
 _MODEL: Final = ("gen_ai.request.model", "gen_ai.response.model")
 _NAME: Final = {Role.TOOL: (TOOL,), Role.MODEL: _MODEL, Role.AGENT: _AGENT}
-_ARGS: Final = (
-    "gen_ai.tool.call.arguments",
-    "tool_arguments",  # pydantic-ai, format 2
-    "gcp.vertex.agent.tool_call_args",
-    "gen_ai.tool.args",
-    "gen_ai.tool.input",
-)
-_RESULT: Final = (
-    "gen_ai.tool.call.result",
-    "tool_response",  # pydantic-ai, format 2
-    "gcp.vertex.agent.tool_response",
-    "anthropic.tool_result.content",
-    "gen_ai.tool.output",
-)
 _TOKENS: Final = (
     ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
 )
-_INPUT: Final = "gen_ai.input.messages"
-_OUTPUT: Final = "gen_ai.output.messages"
-_SAID_IN: Final = {
-    "user": ("gen_ai.user.message", "content"),
-    "assistant": ("gen_ai.choice", "message"),
-}
-_DETAILS: Final = "gen_ai.client.inference.operation.details"
 _MERGED: Final = ("(merged)", "(merged tools)")  # Google ADK, beside the spans of parallel calls
 _NOBODY: Final = "OpenAI Agent"  # openai-agents-v2, on every span but the agent's own
 _SPAN_NAME: Final = re.compile(rf"({'|'.join(ROLES)})(?: (.+))?")
@@ -69,9 +48,12 @@ _LATE: Final = (
     "semantic_kernel.",
     "strands.",
 )
-_REPR: Final = re.compile(
-    r"content='(.*)' name='.*' tool_call_id='[^']*'(?: status='(\w+)')?", re.DOTALL
-)
+
+
+def by_name(span_name: str) -> tuple[Role | None, str | None]:
+    """Role and name that a conventional span name tells, such as `invoke_agent planner`."""
+    found = _SPAN_NAME.fullmatch(span_name)
+    return (ROLES[found[1]], found[2]) if found else (None, None)
 
 
 def start(span_name: str, scope: str, attributes: Mapping[str, object]) -> Start | None:
@@ -79,15 +61,14 @@ def start(span_name: str, scope: str, attributes: Mapping[str, object]) -> Start
 
     `chat` alone is a common name for other things: it counts only from those known to be late.
     """
-    role = ROLES.get(str(attributes.get(OPERATION)))
-    found = _SPAN_NAME.fullmatch(span_name)
-    if role is None and found and OPERATION not in attributes:
-        role = ROLES[found[1]]
-        if role is Role.MODEL and not scope.startswith(_LATE):
-            return None
+    role, called = by_name(span_name)
+    if OPERATION in attributes:
+        role = ROLES.get(str(attributes[OPERATION]))
+    elif role is Role.MODEL and not scope.startswith(_LATE):
+        return None
     if role is None:
         return None
-    called = name(attributes, *_NAME[role]) or (found[2] if found else None)
+    called = name(attributes, *_NAME[role]) or called
     if called in _MERGED:
         return None
     return Start(role, called, name(attributes, CALL_ID), name(attributes, CONVERSATION))
@@ -97,17 +78,18 @@ def read(view: SpanView) -> Reading | None:
     """A span whose operation is a tool's, a model's or an agent's; None for any other."""
     attributes = view.attributes
     role = ROLES.get(str(attributes.get(OPERATION)))
-    action = _action(view, role) if role else None
+    action = name(attributes, *_NAME[role]) or by_name(view.name)[1] if role else None
     conversation = name(attributes, CONVERSATION)
     if role is Role.TOOL:
         return None if action in _MERGED else _tool(view, action, conversation)
     if role is Role.MODEL:
+        carries = build.shows_models_only(view.scope)
         return build.model(
             view,
             "genai",
             action,
-            request=_said(view, _INPUT, "user"),
-            response=_said(view, _OUTPUT, "assistant"),
+            request=genai_content.messages(view, "user") if carries else MISSING,
+            response=genai_content.messages(view, "assistant"),
             finish=attributes.get("gen_ai.response.finish_reasons"),
             tokens=build.tokens(attributes, "gen_ai.usage.total_tokens", _TOKENS),
             agent=_agent(attributes),
@@ -118,8 +100,8 @@ def read(view: SpanView) -> Reading | None:
             view,
             "genai",
             action,
-            request=_said(view, _INPUT, "user"),
-            response=_said(view, _OUTPUT, "assistant"),
+            request=genai_content.messages(view, "user"),
+            response=genai_content.messages(view, "assistant"),
             conversation_id=conversation,
         )
     return None
@@ -127,58 +109,22 @@ def read(view: SpanView) -> Reading | None:
 
 def _tool(view: SpanView, action: str | None, conversation_id: str | None) -> Reading | None:
     attributes = view.attributes
-    args = content(attributes, _ARGS)
-    result = plain(content(attributes, _RESULT))
-    if args is MISSING:
-        args = _event(view, "gen_ai.tool.message", "content")
-    if result is MISSING:
-        result = plain(_event(view, "gen_ai.choice", "message"))
-    if attributes.get("anthropic.content.truncated") is True:
-        result = MISSING
-    failed = attributes.get("gen_ai.tool.status") == "error"
-    if isinstance(result, str) and (shown := _REPR.fullmatch(result)):
-        result, failed = shown[1], failed or shown[2] == "error"
+    result = envelopes.message(genai_content.result(view))
     invalid = attributes.get("pydantic_ai.tool.failure_stage") == "validation"
     return build.tool(
         view,
         "genai",
         action,
-        args=args,
-        result=result,
+        args=genai_content.arguments(view),
+        result=result.value,
         call_id=name(attributes, CALL_ID),
         agent=_agent(attributes),
         conversation_id=conversation_id,
-        failed=failed,
+        failed=result.failed or attributes.get("gen_ai.tool.status") == "error",
         outcome=Outcome.INVALID_ARGS if invalid else None,
     )
-
-
-def _action(view: SpanView, role: Role) -> str | None:
-    found = _SPAN_NAME.fullmatch(view.name)
-    return name(view.attributes, *_NAME[role]) or (found[2] if found else None)
 
 
 def _agent(attributes: Mapping[str, object]) -> str | None:
     called = name(attributes, *_AGENT)
     return None if called == _NOBODY else called
-
-
-def _said(view: SpanView, key: str, role: str) -> object:
-    """Messages: from an attribute, else from the event that carries it, else an event a message."""
-    holders = [view.attributes, *(held for event, held in view.events if event == _DETAILS)]
-    for holder in holders:
-        if (found := content(holder, (key,))) is not MISSING:
-            return found
-    event, field = _SAID_IN[role]
-    return [
-        {"role": role, "content": content(held, (field,))}
-        for named, held in view.events
-        if named == event
-    ]
-
-
-def _event(view: SpanView, event: str, field: str) -> object:
-    for named, held in view.events:
-        if named == event:
-            return content(held, (field,))
-    return MISSING

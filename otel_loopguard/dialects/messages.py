@@ -49,11 +49,24 @@ def answers(messages: object) -> tuple[Answer, ...]:
             if message.get("role") in _MODEL:
                 break
             results[:0] = _answers(message)
+    _pair_in_order([call_id for call_id, *_ in results], asked)
     return tuple(
         Answer(call, result)
         for call_id, tool, result in results
         if (call := asked.get(call_id) or (Asked(call_id, tool) if tool else None))
     )
+
+
+def _pair_in_order(answered: list[str], asked: dict[str, Asked]) -> None:
+    """Give results and calls without a partner to each other, where there are as many of both.
+
+    OpenLLMetry names a call of OpenAI's responses by its item id, its result by the call id.
+    """
+    unasked = [call_id for call_id in answered if call_id not in asked]
+    spare = [call for call_id, call in asked.items() if call_id not in answered]
+    if len(unasked) == len(spare):
+        pairs = zip(unasked, spare, strict=True)
+        asked |= {call_id: call._replace(call_id=call_id) for call_id, call in pairs}
 
 
 def text(messages: object, role: str) -> object:
@@ -83,7 +96,7 @@ def _parts(message: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 def _calls(message: Mapping[str, object]) -> Iterator[Asked]:
     for part in _parts(message):
         inner = mapping(part.get("toolUse"))
-        if inner is None and part.get("type") not in _CALLS:
+        if inner is None and name(part, "type") not in _CALLS:
             continue
         call = inner or part
         function = mapping(call.get("function")) or call
@@ -95,7 +108,7 @@ def _calls(message: Mapping[str, object]) -> Iterator[Asked]:
 def _answers(message: Mapping[str, object]) -> Iterator[tuple[str, str | None, object]]:
     for part in _parts(message):
         inner = mapping(part.get("toolResult"))
-        if inner is None and part.get("type") not in _ANSWERS and part.get("role") != "tool":
+        if inner is None and name(part, "type") not in _ANSWERS and part.get("role") != "tool":
             continue
         answer = inner or part
         if call_id := name(answer, *_ANSWERED_ID):
