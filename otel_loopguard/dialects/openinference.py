@@ -52,10 +52,8 @@ def read(view: SpanView) -> Reading | None:
             view,
             "openinference",
             name(attributes, *_AGENT) or genai.by_name(view.name)[1] or _bare(view.name),
-            request=flattened.messages(attributes, "input")
-            or _text(attributes, "input.value", "user"),
-            response=flattened.messages(attributes, "output")
-            or _text(attributes, "output.value", "assistant"),
+            request=_said(attributes, "input", "user"),
+            response=_said(attributes, "output", "assistant"),
             conversation_id=conversation,
         )
     if role is Role.MODEL:
