@@ -153,7 +153,7 @@ def _badargs(turn: Turn, _: int) -> tuple[Call, ...]:
 
 
 def _badjson(turn: Turn, _: int) -> tuple[Call, ...]:
-    return (Call(turn.tools[0].name, '{"query": "sample'),)
+    return (Call(turn.tools[0].name, 'query = "sample"'),)
 
 
 _PLANS: dict[str, Plan] = {

@@ -45,8 +45,9 @@ class HttpServer(ThreadingHTTPServer):
 
     def stop(self) -> None:
         """Close all connections and wait for all threads."""
-        self.shutdown()
-        self._acceptor.join()
+        if self._acceptor.is_alive():
+            self.shutdown()
+            self._acceptor.join()
         self.server_close()
         with self._lock:
             connections = list(self._connections.items())
