@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from otel_loopguard.core.canonical import MAX_CHARS, MAX_DEPTH, MAX_NODES, form_of, sample
+from otel_loopguard.core.canonical import MAX_CHARS, MAX_DEPTH, MAX_NODES, form_of
 from otel_loopguard.core.masking import mask_parts
 from otel_loopguard.core.model import MISSING
+from otel_loopguard.core.texts import sample
 
 _DIGEST_BYTES: Final = 8
 _PLACEHOLDERS: Final = frozenset(

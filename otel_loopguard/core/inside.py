@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import fields
 from types import BuiltinFunctionType, MemberDescriptorType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _HEAP_TYPE: Final = 1 << 9  # set in `__flags__` of every class that a class statement made
 _ABSENT: Final = object()
