@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.episode import Episode
@@ -23,7 +23,7 @@ from otel_loopguard.core.model import (
     Utterance,
 )
 from otel_loopguard.core.outcome import classify
-from otel_loopguard.core.records import Alert
+from otel_loopguard.core.records import Alert, Spoken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from otel_loopguard.core.detectors.base import Detector
     from otel_loopguard.core.fingerprint import Fingerprinter
 
-RECOVERY_STEPS: Final = 5
 UNKNOWN_TOOL: Final = "unknown_tool"
 SHORT: Final = 200
 """Results up to this many characters are always looked at for their kind; longer ones only when
@@ -87,25 +86,19 @@ class Guard:
         """Take one sighting of a run; every step of every source comes through here."""
         step = self._digest(run, sighting, agent)
         with self._lock:
-            episode, pushed_out = self._episode(run, agent)
-            if step.action in self._ignored and step.kind is Kind.TOOL:
-                return self._answer(episode, step, counted=False)
-            seen = self._seen_before(episode, step)
+            episode, gone = self._episode(run, agent)
+            if step.kind is Kind.TOOL and step.action in self._ignored:
+                episode.touch(step)
+                return _answer(episode, step, gone)
+            seen = episode.earlier(step.action, step.args_key) is not None
             before = episode.stuck
             counted = episode.add(step)
-            utterances = self._judge(episode, step) if episode.call or counted else ()
-            if episode.stuck is not None and episode.good >= RECOVERY_STEPS:
-                episode.stuck = None
-            changes = pushed_out.changes
+            spoken = self._judge(episode, step) if counted or episode.call is not None else ()
+            episode.recover()
             if episode.stuck != before:
-                changes += (StuckChange(run, before, episode.stuck),)
-            return replace(
-                self._answer(episode, step, counted=counted),
-                same_args_seen=seen,
-                utterances=utterances,
-                changes=changes,
-                ended=pushed_out.ended,
-            )
+                change = StuckChange(run, before, episode.stuck)
+                gone = Closing((*gone.changes, change), gone.ended)
+            return _answer(episode, step, gone, counted=counted, seen=seen, utterances=spoken)
 
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
@@ -119,31 +112,35 @@ class Guard:
             return _close([episode] if episode else [], reason)
 
     def expire(self, now_ns: int) -> Closing:
-        """Forget the runs that have been silent for longer than the time to live."""
+        """Forget the runs that have been silent for longer than the time to live.
+
+        A run whose steps never said when they were lives from the first call of this on.
+        """
         with self._lock:
             over: list[Episode] = []
-            for episode in self._runs.values():  # oldest first
-                if now_ns - episode.last_seen_ns < self._ttl_ns:
-                    break
-                over.append(episode)
+            for episode in self._runs.values():
+                episode.last_seen_ns = episode.last_seen_ns or now_ns
+                if now_ns - episode.last_seen_ns >= self._ttl_ns:
+                    over.append(episode)
             for episode in over:
                 del self._runs[episode.run]
             return _close(over, "expired")
 
     def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
         """Reduce a sighting to its digests; the dear parts only where the call comes back."""
-        action = sighting.action
-        if sighting.outcome is Outcome.UNKNOWN_TOOL:
-            action = UNKNOWN_TOOL  # a name that was not offered is model output: content
-        elif sighting.kind is Kind.AGENT:
-            action = f"agent:{action}"
         printer = self.fingerprinter
+        action = sighting.action if sighting.kind is not Kind.AGENT else f"agent:{sighting.action}"
         args_key = printer.of_args(sighting.args)
         result = printer.of_result(sighting.result)
         episode = self._runs.get(run)
-        earlier = episode.calls.get((action, args_key)) if episode and args_key else None
-        deep = earlier is not None or (result.size or 0) <= SHORT
+        earlier = episode.earlier(action, args_key) if episode is not None else None
         changed = earlier is not None and earlier.result_key not in (None, result.key)
+        outcome = sighting.outcome
+        if outcome is None:
+            deep = earlier is not None or (result.size or 0) <= SHORT
+            outcome = classify(sighting.result, error=sighting.error, deep=deep)
+        if outcome is Outcome.UNKNOWN_TOOL:
+            action = UNKNOWN_TOOL  # a name that was not offered is model output: content
         return Step(
             kind=sighting.kind,
             action=action,
@@ -151,7 +148,7 @@ class Guard:
             args_key=args_key,
             result_key=result.key,
             masked_key=printer.of_masked(sighting.result) if changed else None,
-            outcome=sighting.outcome or classify(sighting.result, error=sighting.error, deep=deep),
+            outcome=outcome,
             error=sighting.error,
             call_id=sighting.call_id,
             round=sighting.round,
@@ -174,52 +171,74 @@ class Guard:
         return episode, _close([self._runs.popitem(last=False)[1]], "evicted")
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
-        found = (detector(episode, step) for detector in self._detectors)
-        spoken = (self._speak(episode, each, step) for each in found if each is not None)
-        return tuple(each for each in spoken if each is not None)
+        spoken: list[Utterance] = []
+        for detector in self._detectors:
+            finding = detector(episode, step)
+            if finding is None or finding.severity is Severity.INFO:
+                continue
+            if finding.pattern in self._muted:
+                continue
+            episode.good = 0
+            utterance = self._speak(episode, finding, step)
+            if utterance is not None:
+                spoken.append(utterance)
+        return tuple(spoken)
 
     def _speak(self, episode: Episode, finding: Finding, step: Step) -> Utterance | None:
         """A finding speaks when it is new, gets worse, relapses, or has doubled its repeats."""
-        if finding.pattern in self._muted or finding.severity is Severity.INFO:
-            return None
         said = episode.alerts.get(finding.identity)
         if said is None:
-            if episode.spoken.get(finding.pattern) == episode.iteration:
-                return None  # the same parallel round has spoken already
-            said = Alert(self._finding_id(episode, finding), finding.severity, finding.repeats)
+            finding_id = self.fingerprinter.of_text(f"{episode.run}:{finding.identity}")
+            said = Alert(finding_id, finding.severity, finding.repeats, finding.first_iteration)
             episode.remember_alert(finding.identity, said)
         else:
-            relapse = finding.repeats < said.repeats
+            relapse = finding.first_iteration > said.first_iteration
             worse = finding.severity > said.severity
             if not (relapse or worse or finding.repeats >= 2 * said.repeats):
                 return None
             said.relapsed = said.relapsed or relapse
             said.severity, said.repeats = finding.severity, finding.repeats
-            said.report_no += 1
-        episode.spoken[finding.pattern] = episode.iteration
+            said.first_iteration = finding.first_iteration
         if episode.stuck is None or finding.severity > episode.stuck.severity:
             episode.stuck = Stuck(finding.pattern, finding.severity, episode.agent or step.agent)
-        episode.good = 0
+        if _said_in_round(episode, finding):
+            return None
+        said.report_no += 1
+        episode.spoken[finding.pattern] = Spoken(
+            episode.iteration, finding.severity, finding.identity
+        )
         return Utterance(finding, said.finding_id, said.report_no, episode.iteration)
 
-    def _finding_id(self, episode: Episode, finding: Finding) -> str:
-        return self.fingerprinter.of_text(f"{episode.run}:{finding.identity}")
 
-    @staticmethod
-    def _seen_before(episode: Episode, step: Step) -> bool:
-        return step.args_key is not None and (step.action, step.args_key) in episode.calls
+def _said_in_round(episode: Episode, finding: Finding) -> bool:
+    """Whether another call of the same parallel round has said this already: a round is one set."""
+    last = episode.spoken.get(finding.pattern)
+    if last is None or last.iteration != episode.iteration or last.identity == finding.identity:
+        return False
+    return last.severity >= finding.severity
 
-    @staticmethod
-    def _answer(episode: Episode, step: Step, *, counted: bool) -> Observation:
-        return Observation(
-            step=step,
-            counted=counted,
-            iteration=episode.iteration,
-            consecutive_same_tool=episode.consecutive,
-            same_args_seen=False,
-            repeat_count=episode.call.same if episode.call else 0,
-            status=episode.status,
-        )
+
+def _answer(
+    episode: Episode,
+    step: Step,
+    gone: Closing,
+    *,
+    counted: bool = False,
+    seen: bool = False,
+    utterances: tuple[Utterance, ...] = (),
+) -> Observation:
+    return Observation(
+        step=step,
+        counted=counted,
+        iteration=episode.iteration,
+        consecutive_same_tool=episode.consecutive,
+        same_args_seen=seen,
+        repeat_count=episode.call.same if episode.call is not None else 0,
+        status=episode.status,
+        utterances=utterances,
+        changes=gone.changes,
+        ended=gone.ended,
+    )
 
 
 def _close(episodes: Sequence[Episode], reason: str) -> Closing:

@@ -105,8 +105,8 @@ class Status(str, Enum):
     """The health of a run; the value is what `loopguard.status` says."""
 
     HEALTHY = "healthy"
-    REPEATING = "repeating"  # the same action again, its result unknown or new
-    STAGNANT = "stagnant"  # the same action and the same result again
+    REPEATING = "repeating"  # an equal call with an equal result again, or a second equal lap
+    STAGNANT = "stagnant"  # a tool's third equal result in a row, whatever its arguments
     DEADLOCKED = "deadlocked"  # a warning or worse was spoken and the run has not recovered
 
 
@@ -151,10 +151,9 @@ class Sighting:
 class Step:
     """A sighting without its content: all that a run remembers of it.
 
-    `args_key` and `result_key` are None where the value was not captured, and such a None equals
-    nothing. `masked_key` is the result's digest with volatile values hidden, only where hiding
-    changed something and only once the same call had come back with another result.
-    `size` is the result's length in characters (of its canonical form if it was no text).
+    A key is None where the value was not captured, and such a None equals nothing. `masked_key` is
+    the result's digest with volatile values hidden, only where hiding changed something and the
+    same call had come back with another result. `size` is the result's length in characters.
     """
 
     kind: Kind
@@ -188,6 +187,7 @@ class Finding:
         evidence: one sentence without any content.
         suggested_action: what helps first, as a word of the recovery table.
         first_span_id: the span of the loop's first step, if known.
+        first_iteration: the iteration of its first step (a loop that begins anew is a relapse).
         action: the tool that the loop runs on, where it is one.
         args_key: digest of the arguments that come again, where they do.
         wasted_calls: calls that brought nothing (all but the first lap).
@@ -203,6 +203,7 @@ class Finding:
     evidence: str
     suggested_action: str
     first_span_id: str | None = None
+    first_iteration: int = 0
     action: str | None = None
     args_key: str | None = None
     wasted_calls: int = 0
@@ -240,10 +241,7 @@ class StuckChange:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """A run that is over: how many iterations it took and how it ended.
-
-    `reason` is answer, closed, error, expired, evicted or exit.
-    """
+    """A run that is over; `reason` is answer, closed, error, expired, evicted or exit."""
 
     run: str
     agent: str | None

@@ -1,19 +1,32 @@
-"""The small mutable records that an episode keeps; each has a fixed size."""
+"""The small records that an episode keeps; each has a fixed size."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Severity
 
+MAX_STREAK_ARGS: Final = 8
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Where waste is measured from: a loop's first span, and the end of its first lap."""
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def remember(table: dict[_K, _V], key: _K, value: _V, limit: int) -> None:
+    """Put `value` at the young end of a table that drops its oldest entry beyond `limit`."""
+    table.pop(key, None)
+    table[key] = value
+    if len(table) > limit:
+        del table[next(iter(table))]
+
+
+class Mark(NamedTuple):
+    """Where waste is measured from: a loop's first step, and the end of its first lap."""
 
     span_id: str | None
+    iteration: int
     end_ns: int
     tokens: int
 
@@ -22,58 +35,92 @@ class Mark:
 class CallRecord:
     """One call, that is one tool with one set of arguments.
 
-    `seen` counts its occurrences, `same` its equal results in a row, and `weight` is the graded
-    number of equal results since anything new was learned. The other fields are the values that
-    the episode had when the call was last seen.
+    Attributes:
+        first: the first occurrence since the result changed or something else was learned.
+        seen: how often the call came.
+        same: how many of the newest occurrences gave equal results, whatever happened between.
+        repeats: how many occurrences there are since `first`.
+        weight: `repeats`, each graded by how good the evidence is.
+        result_key: the newest result.
+        masked_key: the newest result with its volatile values hidden, where that is known.
+        progress: what the episode's progress was after the newest occurrence.
+        model_ns: the time that models had worked by then.
+        end_ns: when the newest occurrence ended.
+        round_no: the round of the newest occurrence.
     """
 
     first: Mark
     seen: int = 0
     same: int = 0
+    repeats: int = 0
     weight: float = 0.0
     result_key: str | None = None
     masked_key: str | None = None
-    round_no: int = 0
     progress: int = 0
     model_ns: int = 0
     end_ns: int = 0
+    round_no: int = 0
+
+    def restart(self, mark: Mark) -> None:
+        """Count from this occurrence on."""
+        self.first, self.repeats, self.weight = mark, 1, 1.0
 
 
 @dataclass(slots=True)
 class Streak:
     """How often in a row a tool came to the same end, whatever its arguments.
 
-    `key` is what has to stay equal (a result's digest, a class of error); `args` are up to eight of
-    the arguments that led there.
+    Attributes:
+        first: the streak's first step.
+        key: what has to stay equal: a result's digest, or a class of error.
+        progress: what the episode's progress has to be still.
+        count: how often; a parallel round counts once, each attempt at one call counts.
+        round_no: the newest round that was counted.
+        args: up to eight of the arguments that led there.
     """
 
-    key: str | None = None
+    first: Mark
+    key: str
+    progress: int
     count: int = 0
-    args: set[str | None] = field(default_factory=set[str | None])
-    first: Mark | None = None
     round_no: int = 0
-    progress: int = 0
+    args: set[str | None] = field(default_factory=set[str | None])
 
-    def clear(self) -> None:
-        """Forget the streak: the tool came to another end."""
-        self.key = None
-        self.count = 0
+    def extend(self, args_key: str | None, round_no: int, *, again: bool) -> None:
+        """The tool came to the same end once more."""
+        if again or round_no != self.round_no:
+            self.count += 1
+            self.round_no = round_no
+        if len(self.args) < MAX_STREAK_ARGS:
+            self.args.add(args_key)
 
 
 @dataclass(slots=True)
 class ToolRecord:
     """One tool: its streak of equal results and its streak of equal failures."""
 
-    results: Streak = field(default_factory=Streak)
-    failures: Streak = field(default_factory=Streak)
+    results: Streak | None = None
+    failures: Streak | None = None
+
+
+class Spoken(NamedTuple):
+    """The last time that a pattern spoke: in which round, how bad it was, which loop."""
+
+    iteration: int
+    severity: Severity
+    identity: str
 
 
 @dataclass(slots=True)
 class Alert:
-    """What was last said about one loop. It outlives the loop, so that a relapse is known."""
+    """What was last said about one loop. It outlives the loop, so that a relapse is known.
+
+    `first_iteration` says where the loop that was spoken of began: one that began later is another.
+    """
 
     finding_id: str
     severity: Severity
     repeats: int
-    report_no: int = 1
+    first_iteration: int
+    report_no: int = 0
     relapsed: bool = False

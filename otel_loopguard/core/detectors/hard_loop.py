@@ -16,43 +16,46 @@ if TYPE_CHECKING:
 class HardLoop:
     """An equal call with an equal result, again and again with nothing new learned between.
 
-    Results that say "not yet" are polls and have a scale of their own; failures are a retry storm.
+    Results that say "not yet", and what is called between them, are polls and have a scale of
+    their own; failures are a retry storm.
     Catches: search("x") -> the same page, three times; a call whose results differ in a timestamp.
     Leaves alone: the same call with another result each time; a call repeated after other news.
     """
 
     warning: int = field(default=3, metadata={"doc": "equal calls with equal results: warning"})
     critical: int = field(default=5, metadata={"doc": "the same: critical"})
-    poll_warning: int = field(default=10, metadata={"doc": "equal pending results: warning"})
+    poll_warning: int = field(default=10, metadata={"doc": "equal calls while waiting: warning"})
     poll_critical: int = field(default=20, metadata={"doc": "the same: critical"})
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
-        call = episode.call
-        if call is None or step.args_key is None or step.outcome in FAILED or call.weight < 2:
+        call, cycle = episode.call, episode.cycle
+        if call is None or call.weight < 2 or step.args_key is None or step.outcome in FAILED:
             return None
-        polls = step.outcome is Outcome.PENDING
+        if cycle is not None and cycle.period > 1:
+            return None
+        polls = episode.polls(2)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
         identity = f"{Pattern.HARD_LOOP.value}:{step.action}:{step.args_key}"
-        severity = episode.grade(identity, call.weight, *limits)
-        cycle = episode.cycles.longest(2)
-        if severity is None or (cycle is not None and cycle.period > 1):
+        severity = episode.grade(identity, call.weight, limits, call.first)
+        if severity is None:
             return None
         tokens, seconds = waste(episode, step, call.first)
-        answer = "that it is not ready" if polls else "the same result"
+        answer = "the same result" if step.outcome is not Outcome.PENDING else "no final result"
         return Finding(
             pattern=Pattern.HARD_LOOP,
             severity=severity,
             identity=identity,
             period=1,
-            repeats=call.same,
-            evidence=f"{step.action} was called {call.same} times with the same arguments and gave "
-            f"{answer} each time",
+            repeats=call.repeats,
+            evidence=f"{step.action} was called {call.repeats} times with the same arguments and "
+            f"gave {answer} each time",
             suggested_action="wait_longer" if polls else "inject_correction",
             first_span_id=call.first.span_id,
+            first_iteration=call.first.iteration,
             action=step.action,
             args_key=step.args_key,
-            wasted_calls=call.same - 1,
+            wasted_calls=call.repeats - 1,
             wasted_tokens=tokens,
             wasted_seconds=seconds,
         )

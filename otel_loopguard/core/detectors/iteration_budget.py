@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IterationBudget:
-    """The run has more tool rounds than its budget. Off until a limit is set.
+    """The run has more tool rounds since the user spoke than its budget. Off until a limit is set.
 
     Healthy runs of more than ten calls are common, so there is no default that would fit all.
     Catches: iteration 11 of a budget of 10; iteration 20, as critical.
@@ -26,16 +26,18 @@ class IterationBudget:
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
-        if not self.limit or episode.call is None or episode.iteration <= self.limit:
+        used = episode.iteration - episode.turn_start
+        if not self.limit or episode.call is None or used <= self.limit:
             return None
-        double = episode.iteration >= 2 * self.limit
+        double = used >= 2 * self.limit
         return Finding(
             pattern=Pattern.ITERATION_BUDGET,
             severity=Severity.CRITICAL if double else Severity.WARNING,
             identity=Pattern.ITERATION_BUDGET.value,
             period=1,
-            repeats=episode.iteration,
-            evidence=f"iteration {episode.iteration} of a budget of {self.limit}",
+            repeats=used,
+            evidence=f"iteration {used} of a budget of {self.limit}",
             suggested_action="force_final_answer",
+            first_iteration=episode.turn_start + 1,
             action=step.action,
         )

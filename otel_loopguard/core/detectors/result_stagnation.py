@@ -31,14 +31,14 @@ class ResultStagnation:
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         streak = episode.tool.results if episode.tool is not None else None
-        if streak is None or streak.first is None or streak.count < 2 or len(streak.args) < 2:
+        if streak is None or streak.count < 2 or len(streak.args) < 2 or episode.polls(2):
             return None
         tiny = step.outcome is Outcome.EMPTY or (step.size or 0) <= self.small
         limits = (
             (self.small_warning, self.small_critical) if tiny else (self.warning, self.critical)
         )
         identity = f"{Pattern.RESULT_STAGNATION.value}:{step.action}:{streak.key}"
-        severity = episode.grade(identity, streak.count, *limits)
+        severity = episode.grade(identity, streak.count, limits, streak.first)
         if severity is None:
             return None
         tokens, seconds = waste(episode, step, streak.first)
@@ -53,6 +53,7 @@ class ResultStagnation:
             "arguments",
             suggested_action="inject_correction",
             first_span_id=streak.first.span_id,
+            first_iteration=streak.first.iteration,
             action=step.action,
             wasted_calls=streak.count - 1,
             wasted_tokens=tokens,

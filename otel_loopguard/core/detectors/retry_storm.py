@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from otel_loopguard.core.detectors.base import waste
-from otel_loopguard.core.model import FAILED, Finding, Pattern, Step
+from otel_loopguard.core.model import Finding, Pattern, Step
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -29,14 +29,14 @@ class RetryStorm:
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         streak = episode.tool.failures if episode.tool is not None else None
-        if streak is None or streak.first is None or streak.count < 2 or step.outcome not in FAILED:
+        if streak is None or streak.count < 2:
             return None
         equal = streak.args == {step.args_key} and step.args_key is not None
         limits = (
             (self.warning, self.critical) if equal else (self.varied_warning, self.varied_critical)
         )
         identity = f"{Pattern.RETRY_STORM.value}:{step.action}:{streak.key}"
-        severity = episode.grade(identity, streak.count, *limits)
+        severity = episode.grade(identity, streak.count, limits, streak.first)
         if severity is None:
             return None
         tokens, seconds = waste(episode, step, streak.first)
@@ -50,6 +50,7 @@ class RetryStorm:
             f"{'with the same' if equal else 'with different'} arguments",
             suggested_action="activate_circuit_breaker",
             first_span_id=streak.first.span_id,
+            first_iteration=streak.first.iteration,
             action=step.action,
             args_key=step.args_key if equal else None,
             wasted_calls=streak.count - 1,

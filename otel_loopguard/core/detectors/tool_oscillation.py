@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from otel_loopguard.core.detectors.base import waste
-from otel_loopguard.core.model import Finding, Outcome, Pattern, Step
+from otel_loopguard.core.model import Finding, Pattern, Step
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
@@ -35,14 +34,13 @@ class ToolOscillation:
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
-        cycle = episode.cycles.longest(2) if episode.call is not None else None
+        cycle = episode.cycle
         if cycle is None or cycle.period == 1:
             return None
-        newest = islice(reversed(episode.steps), sum(len(token) for token in cycle.lap))
-        polls = any(each.outcome is Outcome.PENDING for each in newest)
+        polls = episode.polls(cycle.period)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
         identity = f"{Pattern.TOOL_OSCILLATION.value}:{_identity(cycle)}"
-        severity = episode.grade(identity, cycle.laps, *limits)
+        severity = episode.grade(identity, cycle.laps, limits, cycle.first)
         if severity is None:
             return None
         tokens, seconds = waste(episode, step, cycle.first)
@@ -56,9 +54,10 @@ class ToolOscillation:
             "and the same results",
             suggested_action="apply_state_latch",
             first_span_id=cycle.first.span_id,
+            first_iteration=cycle.first.iteration,
             action=step.action,
             args_key=step.args_key,
-            wasted_calls=(cycle.laps - 1) * sum(len(token) for token in cycle.lap),
+            wasted_calls=(cycle.laps - 1) * cycle.calls,
             wasted_tokens=tokens,
             wasted_seconds=seconds,
         )

@@ -1,0 +1,68 @@
+"""Which calls were seen already: one call can show up several times, and can run several times."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.records import remember
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.model import Step
+
+MAX_IDS: Final = 256
+
+
+class Claim(Enum):
+    """What a step is to the call whose id it carries."""
+
+    NEW = "new"
+    AGAIN = "again"  # another attempt at a call that is known
+    SEEN = "seen"  # a call that somebody else has shown already
+
+
+class CallIds:
+    """The ids of the calls of the newest two model responses.
+
+    Some providers give the same ids out again with each response, so an id stands for one call only
+    until the model responds again. A second source may be late by one response.
+    """
+
+    __slots__ = ("_newer", "_older")
+
+    def __init__(self) -> None:
+        self._newer: dict[str, Step] = {}
+        self._older: dict[str, Step] = {}
+
+    def model_responded(self) -> None:
+        """From here on ids may stand for other calls."""
+        self._newer, self._older = {}, self._newer
+
+    def claim(self, step: Step) -> Claim:
+        """Say what a step is to the calls before it, and remember it."""
+        call_id = step.call_id
+        if call_id is None:
+            return Claim.NEW
+        known = self._newer.get(call_id)
+        late = self._older.get(call_id) if known is None else None
+        claim = Claim.NEW
+        if known is not None:
+            claim = _compare(known, step)
+        elif late is not None and late.source is not step.source and late.action == step.action:
+            claim = Claim.SEEN
+        if claim is not Claim.SEEN:
+            remember(self._newer, call_id, step, MAX_IDS)
+        return claim
+
+
+def _compare(known: Step, step: Step) -> Claim:
+    if known.source is not step.source:
+        return Claim.SEEN
+    other_round = _differ(known.round, step.round)
+    if other_round or _differ(known.args_key, step.args_key) or known.action != step.action:
+        return Claim.NEW
+    return Claim.AGAIN
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one != other
