@@ -15,7 +15,7 @@ from examples.scripted_model import GHOST_TOOL, Call, Message, Reply, Tool, Turn
 from examples.scripted_model.arguments import example
 from examples.scripted_model.canary import planted
 from examples.scripted_model.scenarios import scenario_named
-from examples.scripted_model.wire import pieces
+from examples.scripted_model.wire import Memory, pieces
 
 SEARCH = Tool(
     "search",
@@ -225,6 +225,17 @@ def test_pieces_are_the_whole_text(text: str) -> None:
     assert "".join(parts) == text
     assert len(parts) <= 3
     assert len(parts) > 1 or len(text) < 2
+
+
+def test_the_memory_of_the_server_is_bounded() -> None:
+    memory: Memory[str] = Memory(capacity=10)
+    for key in "abcd":
+        memory.keep(key, key.upper(), 4)
+    assert [memory.get(key) for key in "abcd"] == [None, None, "C", "D"]
+    memory.keep("d", "again", 6)
+    assert [memory.get(key) for key in "cd"] == ["C", "again"]
+    memory.keep("huge", "HUGE", 99)
+    assert [memory.get(key) for key in ("c", "d", "huge")] == [None, None, "HUGE"]
 
 
 def test_a_canary_is_in_everything_that_only_the_model_knows() -> None:

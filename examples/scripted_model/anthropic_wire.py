@@ -43,6 +43,7 @@ class MessagesWire:
         offered = tuple(
             Tool(tool["name"], tool.get("input_schema") or {})
             for tool in request.get("tools") or ()
+            if "name" in tool
         )
         history = tuple(m for entry in request["messages"] for m in _messages(entry))
         thread = request.get("thread") or {}
@@ -81,7 +82,8 @@ class MessagesWire:
         }
         if turn.request.get("thread"):
             said = Message("assistant", reply.text, reply.calls)
-            self._threads.keep(message["id"], (turn.offered, (*turn.history, said)))
+            history = (*turn.history, said)
+            self._threads.keep(message["id"], (turn.offered, history), len(history))
         return message
 
     def stream(self, turn: Turn, reply: Reply) -> Iterator[Event]:

@@ -27,7 +27,7 @@ class ResponsesWire:
     def create_conversation(self, request: Json) -> Json:
         """Answer `POST /v1/conversations`."""
         conversation = fresh_id("conv")
-        self._histories.keep(conversation, tuple(_messages(request.get("items") or ())))
+        self._keep(conversation, tuple(_messages(request.get("items") or ())))
         metadata = request.get("metadata") or {}
         created = int(time.time())
         return {
@@ -64,9 +64,9 @@ class ResponsesWire:
         response = _response(turn, reply)
         history = (*turn.history, Message("assistant", reply.text, reply.calls))
         if turn.request.get("store") is not False:
-            self._histories.keep(response["id"], history)
+            self._keep(response["id"], history)
         if response["conversation"]:
-            self._histories.keep(response["conversation"]["id"], history)
+            self._keep(response["conversation"]["id"], history)
         return response
 
     def stream(self, turn: Turn, reply: Reply) -> Iterator[Event]:
@@ -78,6 +78,9 @@ class ResponsesWire:
     def error(self, status: int, code: str, message: str) -> Json:
         """The body of a failed request."""
         return openai_error(status, code, message)
+
+    def _keep(self, key: str, history: tuple[Message, ...]) -> None:
+        self._histories.keep(key, history, len(history))
 
     def _history_before(self, request: Json) -> tuple[Message, ...]:
         key = request.get("previous_response_id") or _conversation_id(request)

@@ -42,7 +42,7 @@ class ScriptedModel:
         canary: A word to put into all that the model says: texts, thinking, string arguments and
             names of tools that were not offered.
         marker: What ends the scenario `nudge` when a tool result contains it.
-        log_size: How many requests `requests` keeps.
+        log_size: How many requests `requests` keeps, each with its whole history.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ScriptedModel:
         failures: Sequence[int] = (),
         canary: str = "",
         marker: str = "loopguard",
-        log_size: int = 10_000,
+        log_size: int = 1000,
     ) -> None:
         self._requests: deque[Json] = deque(maxlen=log_size)
         self._scenarios = dict(scenarios or {})

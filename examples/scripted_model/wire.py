@@ -62,23 +62,29 @@ class WireError(Exception):
 
 
 class Memory(Generic[T]):
-    """What the server keeps of past requests, by id; the oldest of 4096 entries goes first."""
+    """What the server keeps of past requests, by id; the oldest goes first when it is full.
 
-    def __init__(self) -> None:
-        self._entries: OrderedDict[str, T] = OrderedDict()
+    Args:
+        capacity: The sum of the sizes that it holds. The newest entry always stays.
+    """
+
+    def __init__(self, capacity: int = 100_000) -> None:
+        self._entries: OrderedDict[str, tuple[T, int]] = OrderedDict()
         self._lock = Lock()
+        self._room = capacity
 
-    def keep(self, key: str, value: T) -> None:
+    def keep(self, key: str, value: T, size: int) -> None:
         """Remember a value, in the place of an older one of that key."""
         with self._lock:
-            self._entries[key] = value
-            while len(self._entries) > 4096:
-                self._entries.popitem(last=False)
+            self._room += self._entries.pop(key, (None, 0))[1] - size
+            self._entries[key] = value, size
+            while self._room < 0 and len(self._entries) > 1:
+                self._room += self._entries.popitem(last=False)[1][1]
 
     def get(self, key: str) -> T | None:
         """The value of a key, or None."""
         with self._lock:
-            return self._entries.get(key)
+            return self._entries.get(key, (None, 0))[0]
 
 
 def fresh_id(prefix: str) -> str:
