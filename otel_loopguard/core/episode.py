@@ -58,13 +58,14 @@ class Episode:
         good: how many steps brought something new since a finding last held.
         stuck: the worst that is wrong right now, None while healthy.
         last_seen_ns: when the newest step ended; 0 while no step said.
+        closed: whether the run was said to be over since its newest step.
         spoken: the last time that each pattern spoke.
     """
 
     __slots__ = (
         "_alerts", "_call_ids", "_calls", "_cycles", "_health", "_last_action", "_model_ns",
         "_pending_round", "_results", "_round", "_round_end_ns", "_tools", "agent", "call",
-        "consecutive", "cycle", "good", "iteration", "last_seen_ns", "progress", "run", "spoken",
+        "closed", "consecutive", "cycle", "good", "iteration", "last_seen_ns", "progress", "run", "spoken",
         "steps", "stuck", "tokens", "tool", "turn_start",
     )  # fmt: skip
 
@@ -83,6 +84,7 @@ class Episode:
         self.good = 0
         self.stuck: Stuck | None = None
         self.last_seen_ns = 0
+        self.closed = False
         self.spoken: dict[Pattern, Spoken] = {}
         self._calls: dict[tuple[str, str], CallRecord] = {}
         self._tools: dict[str, ToolRecord] = {}
@@ -127,6 +129,7 @@ class Episode:
     def touch(self, step: Step) -> None:
         """Take note that the run is alive, whatever the step is."""
         self.last_seen_ns = max(self.last_seen_ns, step.end_ns)
+        self.closed = False
         self.call = self.tool = self.cycle = None
 
     def _start_over(self) -> None:
@@ -152,7 +155,7 @@ class Episode:
             self.steps.append(step)
             self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1
             self._last_action = step.action
-        mark = Mark(step.span_id, self.iteration, step.end_ns, self.tokens)
+        mark = Mark(step.span, self.iteration, step.end_ns, self.tokens)
         call = self._count_call(step, mark, again=again)
         self._count_tool(step, mark, again=again)
         result = call.masked_key or step.result_key

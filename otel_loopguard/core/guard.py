@@ -105,10 +105,13 @@ class Guard:
         episode = self._runs.get(run)
         return episode is not None and episode.stuck is not None
 
-    def end(self, run: str, reason: str) -> Closing:
-        """A run is over; forget it."""
+    def end(self, run: str, reason: str, *, keep: bool = False) -> Closing:
+        """A run is over; forget it.
+
+        With `keep` it is over for now, but remembered until it expires: it may be gone on with.
+        """
         with self._lock:
-            episode = self._runs.pop(run, None)
+            episode = self._runs.get(run) if keep else self._runs.pop(run, None)
             return _close([episode] if episode else [], reason)
 
     def expire(self, now_ns: int) -> Closing:
@@ -130,7 +133,7 @@ class Guard:
         """Reduce a sighting to its digests; the dear parts only where the call comes back."""
         printer = self.fingerprinter
         action = sighting.action if sighting.kind is not Kind.AGENT else f"agent:{sighting.action}"
-        args_key = printer.of_args(sighting.args)
+        args_key = sighting.args_key or printer.of_args(sighting.args)
         result = printer.of_result(sighting.result)
         episode = self._runs.get(run)
         earlier = episode.earlier(action, args_key) if episode is not None else None
@@ -157,7 +160,7 @@ class Guard:
             end_ns=sighting.end_ns,
             tokens=sighting.tokens,
             size=result.size,
-            span_id=sighting.span_id,
+            span=sighting.span,
         )
 
     def _episode(self, run: str, agent: str | None) -> tuple[Episode, Closing]:
@@ -244,5 +247,9 @@ def _answer(
 def _close(episodes: Sequence[Episode], reason: str) -> Closing:
     """What the gauge and the histogram must learn of runs that go away."""
     changes = tuple(StuckChange(e.run, e.stuck, None) for e in episodes if e.stuck is not None)
-    ended = tuple(RunEnd(e.run, e.agent, e.iteration, reason, e.stuck) for e in episodes)
+    ended = tuple(
+        RunEnd(e.run, e.agent, e.iteration, reason, e.stuck) for e in episodes if not e.closed
+    )
+    for episode in episodes:
+        episode.stuck, episode.closed = None, True
     return Closing(changes, ended)

@@ -10,7 +10,7 @@ Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -119,6 +119,7 @@ class Sighting:
         action: the tool's, model's or agent's name.
         source: who saw it.
         args: the arguments: a mapping, any object, or JSON text as models write it.
+        args_key: their digest, where the seer has made it already (a tool may change them).
         result: what the action gave back; for a failed one the text of the failure, if known.
         error: the class of the failure (an exception's qualified name, or "error"); None if fine.
         outcome: set where the seer knows more than the values tell (an unknown tool, say).
@@ -128,13 +129,14 @@ class Sighting:
         start_ns: when it started; 0 if unknown.
         end_ns: when it ended; 0 if unknown.
         tokens: input plus output tokens of a model call.
-        span_id: the span that shows it, as 16 hex digits.
+        span: the span that shows it, as `<trace id>-<span id>` in hex.
     """
 
     kind: Kind
     action: str
     source: Source = Source.HOOK
     args: object = MISSING
+    args_key: str | None = None
     result: object = MISSING
     error: str | None = None
     outcome: Outcome | None = None
@@ -144,7 +146,7 @@ class Sighting:
     start_ns: int = 0
     end_ns: int = 0
     tokens: int = 0
-    span_id: str | None = None
+    span: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ class Step:
     end_ns: int = 0
     tokens: int = 0
     size: int | None = None
-    span_id: str | None = None
+    span: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class Finding:
         repeats: how many laps, or equal steps, so far.
         evidence: one sentence without any content.
         suggested_action: what helps first, as a word of the recovery table.
-        first_span_id: the span of the loop's first step, if known.
+        first_span: the span of the loop's first step, as `<trace id>-<span id>`, if known.
         first_iteration: the iteration of its first step (a loop that begins anew is a relapse).
         action: the tool that the loop runs on, where it is one.
         args_key: digest of the arguments that come again, where they do.
@@ -202,7 +204,7 @@ class Finding:
     repeats: int
     evidence: str
     suggested_action: str
-    first_span_id: str | None = None
+    first_span: str | None = None
     first_iteration: int = 0
     action: str | None = None
     args_key: str | None = None
@@ -297,4 +299,9 @@ class SpanView:
     end_ns: int
     is_error: bool
     attributes: Mapping[str, object]
-    events: tuple[tuple[str, Mapping[str, object]], ...] = field(default=())
+    events: tuple[tuple[str, Mapping[str, object]], ...] = ()
+
+    @property
+    def reference(self) -> str:
+        """How a step names this span."""
+        return f"{self.trace_id}-{self.span_id}"

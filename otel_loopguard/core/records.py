@@ -25,7 +25,7 @@ def remember(table: dict[_K, _V], key: _K, value: _V, limit: int) -> None:
 class Mark(NamedTuple):
     """Where waste is measured from: a loop's first step, and the end of its first lap."""
 
-    span_id: str | None
+    span: str | None
     iteration: int
     end_ns: int
     tokens: int

@@ -63,7 +63,7 @@ def tool(
         agent=agent,
         start_ns=view.start_ns,
         end_ns=view.end_ns,
-        span_id=view.span_id,
+        span=view.reference,
     )
     return Reading(Role.TOOL, (seen,), agent, conversation_id, dialect)
 
@@ -96,7 +96,7 @@ def model(
         start_ns=view.start_ns,
         end_ns=view.end_ns,
         tokens=tokens,
-        span_id=view.span_id,
+        span=view.reference,
     )
     carried = tuple(
         Sighting(
@@ -109,7 +109,7 @@ def model(
             round=view.span_id,
             agent=agent,
             end_ns=view.start_ns,
-            span_id=view.span_id,
+            span=view.reference,
         )
         for answer in messages.answers(request)
     )
@@ -136,7 +136,7 @@ def agent(
         error=values.error(view),
         start_ns=view.start_ns,
         end_ns=view.end_ns,
-        span_id=view.span_id,
+        span=view.reference,
     )
     return Reading(Role.AGENT, (seen,) if action else (), action, conversation_id, dialect)
 

@@ -51,7 +51,7 @@ class HardLoop:
             evidence=f"{step.action} was called {call.repeats} times with the same arguments and "
             f"gave {answer} each time",
             suggested_action="wait_longer" if polls else "inject_correction",
-            first_span_id=call.first.span_id,
+            first_span=call.first.span,
             first_iteration=call.first.iteration,
             action=step.action,
             args_key=step.args_key,

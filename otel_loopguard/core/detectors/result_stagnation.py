@@ -52,7 +52,7 @@ class ResultStagnation:
             evidence=f"{step.action} gave {what} {streak.count} times in a row, whatever its "
             "arguments",
             suggested_action="inject_correction",
-            first_span_id=streak.first.span_id,
+            first_span=streak.first.span,
             first_iteration=streak.first.iteration,
             action=step.action,
             wasted_calls=streak.count - 1,

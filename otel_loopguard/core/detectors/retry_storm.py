@@ -49,7 +49,7 @@ class RetryStorm:
             evidence=f"{step.action} failed {streak.count} times in a row in the same way, "
             f"{'with the same' if equal else 'with different'} arguments",
             suggested_action="activate_circuit_breaker",
-            first_span_id=streak.first.span_id,
+            first_span=streak.first.span,
             first_iteration=streak.first.iteration,
             action=step.action,
             args_key=step.args_key if equal else None,

@@ -53,7 +53,7 @@ class ToolOscillation:
             evidence=f"a cycle of {cycle.period} steps came {cycle.laps} times with the same calls "
             "and the same results",
             suggested_action="apply_state_latch",
-            first_span_id=cycle.first.span_id,
+            first_span=cycle.first.span,
             first_iteration=cycle.first.iteration,
             action=step.action,
             args_key=step.args_key,

@@ -1,0 +1,73 @@
+"""The instrumentor that `opentelemetry-instrument` loads, and `instrument()` for everybody else."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
+
+from otel_loopguard.instrumentation import anthropic, langchain, langgraph, openai, wiring
+from otel_loopguard.instrumentation.table import Patches
+from otel_loopguard.runtime import guarded
+from otel_loopguard.settings import from_env
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+logger = logging.getLogger("otel_loopguard")
+
+FRAMEWORKS: Final = {
+    "openai": openai.ROWS,
+    "anthropic": anthropic.ROWS,
+    "langchain": langchain.ROWS,
+    "langgraph": langgraph.ROWS,
+}
+"""Each framework that is hooked, and its table."""
+
+
+class LoopGuardInstrumentor(BaseInstrumentor):
+    """Watches every supported framework that the application imports. Idempotent; never raises."""
+
+    _patches = Patches(tuple(row for rows in FRAMEWORKS.values() for row in rows))
+
+    def instrumentation_dependencies(self) -> Collection[str]:
+        """None: a framework that is not installed is never imported and never hooked."""
+        return ()
+
+    def _instrument(self, **kwargs: Any) -> None:
+        _start(self._patches, kwargs)
+
+    def _uninstrument(self, **kwargs: Any) -> None:
+        self._patches.undo()
+        wiring.disconnect()
+
+
+@guarded("instrument")
+def _start(patches: Patches, options: dict[str, Any]) -> None:
+    tracer_provider = options.pop("tracer_provider", None)
+    meter_provider = options.pop("meter_provider", None)
+    options.pop("skip_dep_check", None)
+    options.pop("raise_exception_on_conflict", None)
+    settings = from_env(**options)
+    if settings.disabled:
+        return
+    wired = wiring.connect(settings, tracer_provider, meter_provider)
+    wired.attachment.ensure()
+    patches.apply(wired)
+
+
+def instrument(**options: Any) -> None:
+    """Watch every supported framework, for programs that set up their own SDK.
+
+    Args:
+        **options: `tracer_provider` and `meter_provider` (the global ones by default), and any
+            setting by its lower-case name, as `hard_loop_warning=4`; these win over the
+            environment. What is not valid is logged and left at its default.
+    """
+    LoopGuardInstrumentor().instrument(**options)
+
+
+def uninstrument() -> None:
+    """Take every hook off again and end the spans that are open."""
+    LoopGuardInstrumentor().uninstrument()

@@ -1,0 +1,174 @@
+"""What a tool call and a model call under way have in common: one call, one span.
+
+If another instrumentation shows the call (its span is open around it, or starts inside it), that
+span is adopted and enriched; else the span is ours.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from otel_loopguard.dialects import Role, starts
+from otel_loopguard.sdk import attributes as names
+from otel_loopguard.sdk.scope import Run, enter_action, enter_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opentelemetry.context import Context
+
+    from otel_loopguard.sdk.pipeline import Pipeline
+
+_R = TypeVar("_R")
+
+
+class Action:
+    """One call of ours that is under way.
+
+    Args:
+        pipeline: where it is told.
+        run: the run it belongs to.
+        role: tool or model.
+        name: the tool's or model's name.
+        title: the name of our span.
+        kind: the kind of our span.
+        attributes: what the span says from its start on.
+        around: the span of another instrumentation that is open around the call, if any.
+        parent: the context that our span hangs in; the current one if None.
+        later: do not open a span yet: another instrumentation is about to show this call.
+    """
+
+    __slots__ = (
+        "_attributes", "_kind", "_own", "_parent", "_title", "context", "name", "pipeline", "role",
+        "run", "span", "start_ns",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        run: Run,
+        role: Role,
+        name: str,
+        title: str,
+        kind: SpanKind,
+        attributes: names.Attributes,
+        *,
+        around: trace.Span | None = None,
+        parent: Context | None = None,
+        later: bool = False,
+    ) -> None:
+        self.pipeline = pipeline
+        self.run = run
+        self.role = role
+        self.name = name
+        self.start_ns = time.time_ns()
+        self.span: trace.Span | None = None
+        self._title, self._kind, self._attributes = title, kind, attributes
+        self._own = False
+        self._parent = otel_context.get_current() if parent is None else parent
+        if around is not None:
+            self._take(around)
+        elif not later:
+            self._open()
+        inside = self._parent
+        if self.span is not None and self._own:
+            inside = trace.set_span_in_context(self.span, inside)
+        self.context = enter_action(self, enter_run(run, inside))
+
+    def adopt(self, span: trace.Span, role: Role, name: str | None) -> bool:
+        """A foreign span starts inside the call: take it if it shows this very call."""
+        if self.span is not None or role is not self.role:
+            return False
+        if role is Role.TOOL and name not in (None, self.name):
+            return False
+        self._take(span)
+        return True
+
+    def _take(self, span: trace.Span) -> None:
+        self.span = span
+        ours = {key: value for key, value in self._attributes.items() if key.startswith("loop")}
+        span.set_attributes(ours)
+
+    def _open(self) -> None:
+        self._own = True
+        self.span = self.pipeline.tracer.start_span(
+            self._title,
+            self._parent,
+            kind=self._kind,
+            attributes=self._attributes,
+            start_time=self.start_ns,
+        )
+
+    def showing(self) -> trace.Span | None:
+        """The span that shows the call at its end; None if a foreign one has ended already."""
+        if self.span is None:
+            self._open()
+        return self.span if self.span is not None and self.span.is_recording() else None
+
+    def mark_failed(self, error_type: str) -> None:
+        """Say on our own span that the call failed. Never the text: it may hold content."""
+        if self._own and self.span is not None:
+            self.span.set_attribute(names.ERROR_TYPE, error_type)
+            self.span.set_status(Status(StatusCode.ERROR, error_type))
+
+    def close(self, end_ns: int) -> None:
+        """End our span; a foreign one is left to its owner."""
+        if self._own and self.span is not None:
+            self.span.end(end_ns)
+
+    def inside(self, function: Callable[[], _R]) -> _R:
+        """Run something in the call's context."""
+        token = otel_context.attach(self.context)
+        try:
+            return function()
+        finally:
+            otel_context.detach(token)
+
+
+def open_around(
+    role: Role, name: str | None, newest: trace.Span | None = None
+) -> trace.Span | None:
+    """The span of another instrumentation that is open around the code that runs now, if any.
+
+    Args:
+        role: what the span has to show.
+        name: the tool's name; a span of another tool shows another call.
+        newest: a span of that role that was started but not made current.
+    """
+    current = trace.get_current_span()
+    if _shows(current, role, name):
+        return current
+    if newest is None or not newest.is_recording() or not _shows(newest, role, name):
+        return None
+    parent = getattr(newest, "parent", None)
+    here = current.get_span_context()
+    same_place = parent == here if here.is_valid else parent is None
+    return newest if same_place else None
+
+
+def _shows(span: trace.Span, role: Role, name: str | None) -> bool:
+    if not span.is_recording():
+        return False
+    scope = getattr(span, "instrumentation_scope", None)
+    scope_name = getattr(scope, "name", "")
+    if scope_name == names.SCOPE:
+        return False
+    start = starts(getattr(span, "name", ""), scope_name, getattr(span, "attributes", None) or {})
+    if start is None or start.role is not role:
+        return False
+    return role is not Role.TOOL or start.name in (None, name)
+
+
+def error_type(error: BaseException) -> str:
+    """A failure's class as `error.type` wants it: the qualified name, without the text."""
+    kind = type(error)
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else (f"{kind.__module__}.{kind.__qualname__}")
+    )

@@ -1,0 +1,133 @@
+"""An agent run under way: its scope, its span, and the one step that it is of its parent."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from otel_loopguard.core.model import MISSING, Kind, Sighting
+from otel_loopguard.instrumentation.actions import error_type
+from otel_loopguard.instrumentation.tools import ToolCall
+from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk import attributes as names
+from otel_loopguard.sdk.scope import Run, action_of, current_run, enter_run, reference
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from otel_loopguard.sdk.pipeline import Pipeline
+
+
+def new_run_id() -> str:
+    """16 hex digits, as unlikely to repeat as a span id."""
+    return f"{random.getrandbits(64):016x}"
+
+
+def start_agent_span(
+    pipeline: Pipeline,
+    name: str | None,
+    *,
+    parent: Context | None = None,
+    run_id: str | None = None,
+    links: list[trace.Link] | None = None,
+) -> tuple[trace.Span, str]:
+    """Open an `invoke_agent` span; returns it with its run's id, a new one if none is given."""
+    run_id = run_id or new_run_id()
+    attributes: names.Attributes = {names.OPERATION: "invoke_agent", names.RUN_ID: run_id}
+    if name is not None:
+        attributes[names.AGENT_NAME] = name
+    title = f"invoke_agent {name}" if name else "invoke_agent"
+    span = pipeline.tracer.start_span(
+        title, parent, kind=SpanKind.INTERNAL, attributes=attributes, links=links
+    )
+    return span, run_id
+
+
+class AgentScope:
+    """One agent run, from its start to its end. Make it with `open_agent`."""
+
+    __slots__ = ("_ended", "_input_key", "_start_ns", "_step_of", "context", "pipeline", "run")
+
+    def __init__(self, pipeline: Pipeline, name: str | None, given: object, *, later: bool) -> None:
+        self._ended = False
+        self._start_ns = time.time_ns()
+        self.pipeline = pipeline
+        self._input_key = pipeline.guard.fingerprinter.of_args(given)
+        outer = current_run()
+        parent = outer if outer is not None and outer.scoped else None
+        # A sub-agent that runs inside a tool call is seen by its parent as that call.
+        self._step_of = None if isinstance(action_of(), ToolCall) else parent
+        if later:
+            span, run_id = trace.INVALID_SPAN, new_run_id()
+            inside = otel_context.get_current()
+        else:
+            span, run_id = start_agent_span(pipeline, name)
+            inside = trace.set_span_in_context(span)
+        self.run = Run(run_id, name, span=span, parent=parent)
+        self.context = enter_run(self.run, inside)
+
+    @guarded("end of an agent run")
+    def finish(
+        self, result: object = MISSING, *, failure: str | None = None, reason: str = "answer"
+    ) -> None:
+        """The agent is done; only the first time counts.
+
+        Args:
+            result: what it gave back.
+            failure: the class of the failure, if it failed.
+            reason: what `loopguard.end_reason` says: answer, closed, error or exit.
+        """
+        if self._ended:
+            return
+        self._ended = True
+        span = self.run.span
+        span.set_attribute(names.END_REASON, "error" if failure else reason)
+        if failure is not None:
+            span.set_attribute(names.ERROR_TYPE, failure)
+            span.set_status(Status(StatusCode.ERROR, failure))
+        try:
+            if self._step_of is not None:
+                seen = self._sighting(result, failure)
+                self.pipeline.see(self._step_of, seen, span, context=self.context)
+        finally:
+            span.end()
+            self.pipeline.end_run(self.run, "error" if failure else reason)
+
+    def fail(self, error: BaseException) -> None:
+        """The agent raised; what is no Exception (a cancellation, an exit) is no failure of it."""
+        if isinstance(error, Exception):
+            self.finish(failure=error_type(error))
+        else:
+            self.finish(reason="closed")
+
+    def _sighting(self, result: object, failure: str | None) -> Sighting:
+        return Sighting(
+            Kind.AGENT,
+            self.run.agent or "agent",
+            args_key=self._input_key,
+            result=result,
+            error=failure,
+            start_ns=self._start_ns,
+            end_ns=time.time_ns(),
+            span=reference(self.run.span),
+        )
+
+
+@guarded("start of an agent run")
+def open_agent(
+    pipeline: Pipeline, name: str | None, given: object = MISSING, *, later: bool = False
+) -> AgentScope:
+    """Begin an agent run.
+
+    Args:
+        pipeline: where it is told.
+        name: the agent's name.
+        given: its task, which makes two runs of a sub-agent the same call.
+        later: another instrumentation is about to show this run on a span of its own.
+    """
+    return AgentScope(pipeline, name, given, later=later)

@@ -1,0 +1,200 @@
+"""Decorators and a context manager, for everything that no framework hook sees."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from opentelemetry import context as otel_context
+
+from otel_loopguard.instrumentation import drive, wiring
+from otel_loopguard.instrumentation.agents import AgentScope, open_agent
+from otel_loopguard.instrumentation.tools import open_tool
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_Open = Callable[[wiring.Wiring, dict[str, Any]], drive.Scope | None]
+_Begin = Callable[[tuple[Any, ...], dict[str, Any]], drive.Scope | None]
+
+
+@overload
+def tool(function: _F, /) -> _F: ...
+@overload
+def tool(*, name: str | None = None) -> Callable[[_F], _F]: ...
+def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None) -> Any:
+    """Show each call of a function as a tool call: an `execute_tool` span, watched for loops.
+
+    The function may be plain, async, a generator or an async generator; what it returns, yields and
+    raises stays the same. Its arguments are compared by name, defaults included.
+
+    Args:
+        function: the function, where the decorator is used without parentheses.
+        name: the tool's name; the function's own by default. Use the name that the model is given.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        title = name or function.__name__
+
+        def open_(wired: wiring.Wiring, args: dict[str, Any]) -> drive.Scope | None:
+            return open_tool(wired, title, args)
+
+        return _scoped(function, open_)
+
+    return decorate if function is None else decorate(function)
+
+
+@overload
+def agent(function: _F, /) -> _F: ...
+@overload
+def agent(*, name: str | None = None) -> Callable[[_F], _F]: ...
+def agent(function: Callable[..., Any] | None = None, /, *, name: str | None = None) -> Any:
+    """Show each call of a function as one agent run: an `invoke_agent` span, and a run of its own.
+
+    Inside another run it is a sub-agent: it has its own run, and is one step of the outer one.
+
+    Args:
+        function: the function, where the decorator is used without parentheses.
+        name: the agent's name; the function's own by default.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        title = name or function.__name__
+
+        def open_(wired: wiring.Wiring, args: dict[str, Any]) -> drive.Scope | None:
+            return open_agent(wired.pipeline, title, args)
+
+        return _scoped(function, open_)
+
+    return decorate if function is None else decorate(function)
+
+
+class run:  # noqa: N801 - used like a function
+    """A block that is one agent run: `with run("name"):`, or `async with`.
+
+    All tool and model calls inside belong to it and hang below its `invoke_agent` span.
+
+    Args:
+        name: the agent's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._scope: AgentScope | None = None
+        self._token: Any = None
+
+    def __enter__(self) -> run:
+        wired = wiring.current()
+        self._scope = open_agent(wired.pipeline, self._name) if wired is not None else None
+        if self._scope is not None:
+            self._token = otel_context.attach(self._scope.context)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._scope is None:
+            return
+        otel_context.detach(self._token)
+        if error is None:
+            self._scope.finish(reason="closed")
+        else:
+            self._scope.fail(error)
+
+    async def __aenter__(self) -> run:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+def _scoped(function: Callable[..., Any], open_: _Open) -> Callable[..., Any]:
+    """A function whose every call runs in a scope of its own."""
+    named = _Arguments(function)
+
+    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> drive.Scope | None:
+        wired = wiring.current()
+        return None if wired is None else open_(wired, named(args, kwargs))
+
+    if inspect.iscoroutinefunction(function):
+        wrapper = _coroutine(function, begin)
+    elif inspect.isasyncgenfunction(function):
+        wrapper = _async_generator(function, begin)
+    elif inspect.isgeneratorfunction(function):
+        wrapper = _generator(function, begin)
+    else:
+        wrapper = _plain(function, begin)
+    return functools.wraps(function)(wrapper)
+
+
+def _plain(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        scope = begin(args, kwargs)
+        if scope is None:
+            return function(*args, **kwargs)
+        return drive.call(scope, partial(function, *args, **kwargs))
+
+    return wrapper
+
+
+def _coroutine(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        scope = begin(args, kwargs)
+        if scope is None:
+            return await function(*args, **kwargs)
+        return await drive.await_(scope, partial(function, *args, **kwargs))
+
+    return wrapper
+
+
+def _generator(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return drive.iterate(partial(begin, args, kwargs), function(*args, **kwargs))
+
+    return wrapper
+
+
+def _async_generator(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return drive.aiterate(partial(begin, args, kwargs), function(*args, **kwargs))
+
+    return wrapper
+
+
+class _Arguments:
+    """Names the arguments of a call, without the cost of binding a signature each time."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        if parameters and parameters[0].name in ("self", "cls"):
+            self._skip = 1
+        else:
+            self._skip = 0
+        fixed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._names = [p.name for p in parameters if p.kind in fixed][self._skip :]
+        self._defaults = {
+            p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty
+        }
+
+    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        given = args[self._skip :]
+        named = {**self._defaults, **dict(zip(self._names, given, strict=False)), **kwargs}
+        rest = given[len(self._names) :]
+        if rest:
+            named["*"] = rest
+        return named

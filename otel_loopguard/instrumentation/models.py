@@ -1,0 +1,141 @@
+"""A model call under way."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from opentelemetry.trace import SpanKind
+
+from otel_loopguard.core.model import MISSING, Kind, Sighting
+from otel_loopguard.dialects import Role
+from otel_loopguard.instrumentation.actions import Action, error_type, open_around
+from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk import attributes as names
+from otel_loopguard.sdk.processor import newest_model_span
+from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
+
+if TYPE_CHECKING:
+    from opentelemetry import trace
+    from opentelemetry.context import Context
+
+    from otel_loopguard.core.exchange import ModelResponse
+    from otel_loopguard.sdk.pipeline import Pipeline
+
+
+class ModelCall(Action):
+    """One call of a model. It may end long after the call returned: when its stream is over."""
+
+    __slots__ = ("_ended",)
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        run: Run,
+        model: str | None,
+        provider: str,
+        *,
+        around: trace.Span | None = None,
+        parent: Context | None = None,
+        later: bool = False,
+    ) -> None:
+        self._ended = False
+        attributes: names.Attributes = {names.OPERATION: "chat", names.PROVIDER: provider}
+        if run.id:
+            attributes[names.RUN_ID] = run.id
+        if model is not None:
+            attributes[names.REQUEST_MODEL] = model
+        if run.agent is not None:
+            attributes[names.AGENT_NAME] = run.agent
+        super().__init__(
+            pipeline,
+            run,
+            Role.MODEL,
+            model or "",
+            f"chat {model}" if model else "chat",
+            SpanKind.CLIENT,
+            attributes,
+            around=around,
+            parent=parent,
+            later=later,
+        )
+
+    @guarded("end of a model call")
+    def finish(self, response: ModelResponse | None = None, failure: str | None = None) -> None:
+        """The model has answered, or failed, or its stream was let go. Only the first time counts.
+
+        Args:
+            response: what it said, if it was read.
+            failure: the class of the failure, if it failed.
+        """
+        if self._ended:
+            return
+        self._ended = True
+        end_ns = time.time_ns()
+        span = self.showing()
+        if failure is not None:
+            self.mark_failed(failure)
+        try:
+            if span is not None and response is not None and self._own:
+                span.set_attributes(_response_attributes(response))
+            if self.run.id:
+                sighting = self._sighting(response, failure, end_ns)
+                self.pipeline.see(self.run, sighting, span, context=self.context)
+        finally:
+            self.close(end_ns)
+
+    def fail(self, error: BaseException) -> None:
+        """The call raised."""
+        self.finish(failure=error_type(error))
+
+    def _sighting(
+        self, response: ModelResponse | None, failure: str | None, end_ns: int
+    ) -> Sighting:
+        tokens = response.input_tokens + response.output_tokens if response is not None else 0
+        text = response.text if response is not None else None
+        return Sighting(
+            Kind.MODEL,
+            self.name,
+            result=MISSING if text is None else text,
+            error=failure,
+            start_ns=self.start_ns,
+            end_ns=end_ns,
+            tokens=tokens,
+            span=None if self.span is None else reference(self.span),
+        )
+
+
+def _response_attributes(response: ModelResponse) -> names.Attributes:
+    attributes: names.Attributes = {}
+    if response.model is not None:
+        attributes[names.RESPONSE_MODEL] = response.model
+    if response.id is not None:
+        attributes[names.RESPONSE_ID] = response.id
+    if response.finish is not None:
+        attributes[names.FINISH_REASONS] = [response.finish]
+    if response.input_tokens or response.output_tokens:
+        attributes[names.INPUT_TOKENS] = response.input_tokens
+        attributes[names.OUTPUT_TOKENS] = response.output_tokens
+    return attributes
+
+
+def surrounding_model_span() -> trace.Span | None:
+    """The model span of another instrumentation that is open around this call, if any."""
+    return open_around(Role.MODEL, None, newest_model_span.get())
+
+
+def is_nested() -> bool:
+    """Whether an outer layer of ours shows the model call that runs now."""
+    return isinstance(action_of(), ModelCall)
+
+
+@guarded("start of a model call")
+def open_model(
+    pipeline: Pipeline, model: str | None, provider: str, *, later: bool = False
+) -> ModelCall | None:
+    """Begin a framework's model call; None if an outer layer shows it already."""
+    if is_nested():
+        return None
+    run = current_run() or Run("", scoped=False)
+    around = surrounding_model_span()
+    return ModelCall(pipeline, run, model, provider, around=around, later=later)

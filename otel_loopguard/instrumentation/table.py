@@ -1,0 +1,104 @@
+"""The engine: a framework is a table of rows, and a row says what is wrapped by what.
+
+Nothing is imported that the application does not import: each row waits for its module. A row that
+does not fit the installed version is skipped and logged. Undoing restores every attribute to the
+object that was there, unless somebody else wrapped ours: then ours stays, without effect.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import wrapt
+
+from otel_loopguard.runtime import boundary
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from otel_loopguard.instrumentation.wiring import Wiring
+
+logger = logging.getLogger("otel_loopguard")
+
+Wrapper = Callable[[Callable[..., Any], Any, tuple[Any, ...], Mapping[str, Any]], Any]
+"""What wrapt calls: the wrapped callable, its instance, its arguments."""
+Factory = Callable[["Wiring"], Wrapper]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One attribute to wrap.
+
+    Attributes:
+        module: the module whose import it waits for.
+        target: the attribute's path in that module, as `Class.method`.
+        wrapper: makes the wrapper, given the wiring.
+    """
+
+    module: str
+    target: str
+    wrapper: Factory
+
+
+class Patches:
+    """The rows that are applied, and how to undo them."""
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self._rows = rows
+        self._applied: list[tuple[ModuleType, str, Any]] = []
+        self._wiring: Wiring | None = None
+        self._registered = False
+
+    def apply(self, wiring: Wiring) -> None:
+        """Wrap what is imported already, and the rest when it is imported."""
+        self._wiring = wiring
+        modules = dict.fromkeys(row.module for row in self._rows)
+        if self._registered:  # the import hooks are still there: only what is imported by now
+            for module in modules:
+                if module in sys.modules:
+                    self._on_import(sys.modules[module])
+            return
+        self._registered = True
+        for module in modules:
+            wrapt.register_post_import_hook(self._on_import, module)
+
+    def undo(self) -> None:
+        """Take every wrapper off again."""
+        self._wiring = None
+        while self._applied:
+            module, target, handle = self._applied.pop()
+            try:
+                wrapt.unwrap_object(module, target, handle, missing_ok=True)
+            except Exception as fault:  # noqa: BLE001 - somebody else wrapped ours
+                logger.debug("otel_loopguard: %s stays wrapped, inert: %s", target, fault)
+
+    def _on_import(self, module: ModuleType) -> None:
+        """Apply a module's rows. An exception here would break the application's import."""
+        wiring = self._wiring
+        if wiring is None:
+            return
+        for row in self._rows:
+            if row.module == module.__name__:
+                try:
+                    self._wrap(module, row, wiring)
+                except Exception as fault:  # noqa: BLE001 - this is the boundary
+                    boundary.caught(f"patching {row.module}:{row.target}", fault)
+
+    def _wrap(self, module: ModuleType, row: Row, wiring: Wiring) -> None:
+        try:
+            wrapt.resolve_path(module, row.target)
+        except AttributeError:
+            logger.debug("otel_loopguard: %s has no %s; skipped", row.module, row.target)
+            return
+        handle = wrapt.wrap_object(
+            module,
+            row.target,
+            wrapt.FunctionWrapper,
+            (row.wrapper(wiring),),
+            {"enabled": lambda: self._wiring is wiring},
+        )
+        self._applied.append((module, row.target, handle))

@@ -1,0 +1,178 @@
+"""A tool call under way, from a hook or a decorator."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from opentelemetry.trace import SpanKind
+
+from otel_loopguard.core.guard import UNKNOWN_TOOL
+from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting
+from otel_loopguard.dialects import Role
+from otel_loopguard.instrumentation.actions import Action, error_type, open_around
+from otel_loopguard.instrumentation.content import as_text
+from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk import attributes as names
+from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from otel_loopguard.instrumentation.wiring import Wiring
+    from otel_loopguard.sdk.pipeline import Pipeline
+
+OUTSIDE: Final = Run("", scoped=False)
+"""Stands for no run at all: a call that nothing ties to others can be in no loop."""
+
+
+class ToolCall(Action):
+    """One execution of a tool. Make it with `open_tool`."""
+
+    __slots__ = ("_args_key", "_round", "call_id")
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        run: Run,
+        name: str,
+        args: object,
+        args_key: str | None,
+        *,
+        call_id: str | None,
+        round_id: str | None,
+        shown: str,
+        parent: Context | None,
+        later: bool,
+    ) -> None:
+        self.call_id = call_id
+        self._round = round_id
+        self._args_key = args_key
+        super().__init__(
+            pipeline,
+            run,
+            Role.TOOL,
+            name,
+            f"execute_tool {shown}",
+            SpanKind.INTERNAL,
+            tool_attributes(pipeline, run, shown, call_id, args_key, args),
+            around=open_around(Role.TOOL, name),
+            parent=parent,
+            later=later,
+        )
+
+    @guarded("end of a tool call")
+    def finish(
+        self,
+        result: object = MISSING,
+        *,
+        failure: str | None = None,
+        outcome: Outcome | None = None,
+    ) -> None:
+        """The tool is done.
+
+        Args:
+            result: what it gave back; of a failed one, its text if known (it is not exported).
+            failure: the class of the failure, if it failed.
+            outcome: what came of it, where the hook knows more than the values tell.
+        """
+        end_ns = time.time_ns()
+        span = self.showing()
+        if failure is not None:
+            self.mark_failed(failure)
+        try:
+            if self.run is not OUTSIDE:
+                seen = self._sighting(result, failure, outcome, end_ns)
+                self.pipeline.see(self.run, seen, span, context=self.context)
+            if self.pipeline.settings.capture_content and span is not None:
+                span.set_attribute(names.TOOL_RESULT, as_text(result))
+        finally:
+            self.close(end_ns)
+
+    def _sighting(
+        self, result: object, failure: str | None, outcome: Outcome | None, end_ns: int
+    ) -> Sighting:
+        return Sighting(
+            Kind.TOOL,
+            self.name,
+            args_key=self._args_key,
+            result=result,
+            error=failure,
+            outcome=outcome,
+            call_id=self.call_id,
+            round=self._round,
+            start_ns=self.start_ns,
+            end_ns=end_ns,
+            span=None if self.span is None else reference(self.span),
+        )
+
+    def fail(self, error: BaseException) -> None:
+        """The tool raised. What is no Exception (a cancellation, an exit) says nothing of it."""
+        if isinstance(error, Exception):
+            self.finish(error.args or MISSING, failure=error_type(error))
+        else:
+            self.finish(outcome=Outcome.UNKNOWN)
+
+
+def tool_attributes(
+    pipeline: Pipeline,
+    run: Run,
+    shown: str,
+    call_id: str | None,
+    args_key: str | None,
+    args: object,
+) -> names.Attributes:
+    """What a tool span of ours says from its start on."""
+    attributes: names.Attributes = {names.OPERATION: "execute_tool", names.TOOL_NAME: shown}
+    if run is not OUTSIDE:
+        attributes[names.RUN_ID] = run.id
+    if args_key is not None:
+        attributes[names.ARGS_FINGERPRINT] = args_key
+    if call_id is not None:
+        attributes[names.TOOL_CALL_ID] = call_id
+    if run.agent is not None:
+        attributes[names.AGENT_NAME] = run.agent
+    if pipeline.settings.capture_content:
+        attributes[names.TOOL_ARGUMENTS] = as_text(args)
+    return attributes
+
+
+@guarded("start of a tool call")
+def open_tool(
+    wired: Wiring,
+    name: str,
+    args: object,
+    *,
+    call_id: str | None = None,
+    offered: bool = True,
+    later: bool = False,
+) -> ToolCall | None:
+    """Begin a tool call; None if an outer layer shows it already.
+
+    Args:
+        wired: where it is told, and the conversations that may have asked for it.
+        name: the tool's name.
+        args: its arguments: a mapping or JSON text; MISSING if they cannot be known.
+        call_id: the provider's id of the call.
+        offered: False for a tool that does not exist: its name is the model's invention, and
+            therefore content.
+        later: another instrumentation is about to show this call on a span of its own.
+    """
+    around = action_of()
+    if isinstance(around, ToolCall) and around.name == name and call_id in (None, around.call_id):
+        return None
+    args_key = wired.pipeline.guard.fingerprinter.of_args(args)
+    claim = wired.handwritten.claim(name, args_key, call_id)
+    run = claim.run if claim is not None else current_run()
+    return ToolCall(
+        wired.pipeline,
+        run or OUTSIDE,
+        name,
+        args,
+        args_key,
+        call_id=claim.call_id if claim is not None else call_id,
+        round_id=claim.round if claim is not None else None,
+        shown=name if offered else UNKNOWN_TOOL,
+        parent=claim.context if claim is not None else None,
+        later=later,
+    )

@@ -1,0 +1,159 @@
+"""The process's one Guard with its settings, and the boundary that keeps our faults from the host.
+
+Nothing of ours may raise into the application. Code behind a boundary is plain; the boundary logs
+what it catches once, counts it, and goes on. Tests set `reraise` so that whatever a boundary would
+swallow fails them.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import secrets
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
+
+from otel_loopguard.core.detectors import BUILTIN, Detector
+from otel_loopguard.core.fingerprint import Fingerprinter
+from otel_loopguard.core.guard import Guard
+from otel_loopguard.settings import Settings, from_env
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger("otel_loopguard")
+
+DETECTOR_GROUP: Final = "otel_loopguard_detector"
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Boundary:
+    """What became of our own faults.
+
+    Attributes:
+        reraise: raise what would be swallowed (tests set it).
+        faults: how many faults each place had.
+    """
+
+    def __init__(self) -> None:
+        self.reraise = False
+        self.faults: Counter[str] = Counter()
+
+    def caught(self, where: str, fault: Exception) -> None:
+        """Count a fault and log the first of its place; the text of the fault may hold content."""
+        self.faults[where] += 1
+        if self.faults[where] == 1:
+            logger.error(
+                "otel_loopguard: internal fault in %s (%s); the application goes on, this place is "
+                "not reported again",
+                where,
+                type(fault).__name__,
+                exc_info=fault if logger.isEnabledFor(logging.DEBUG) else None,
+            )
+        if self.reraise:
+            raise fault
+
+
+boundary: Final = Boundary()
+
+
+def guarded(where: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
+    """Put a boundary around a function: if it raises, the caller gets None."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R | None]:
+        @functools.wraps(function)
+        def inside(*args: _P.args, **kwargs: _P.kwargs) -> _R | None:
+            try:
+                return function(*args, **kwargs)
+            except Exception as fault:  # noqa: BLE001 - this is the boundary
+                boundary.caught(where, fault)
+                return None
+
+        return inside
+
+    return decorate
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The settings in force and the guard made from them."""
+
+    settings: Settings
+    guard: Guard
+
+
+def build(settings: Settings) -> Runtime:
+    """Make the guard that the settings describe.
+
+    Without a hash key digests are keyed at random, so that nobody can look up what was hashed.
+    """
+    key = settings.hash_key or secrets.token_bytes(32)
+    detectors: list[Detector] = [
+        settings.thresholds.get(pattern) or detector() for pattern, detector in BUILTIN.items()
+    ]
+    guard = Guard(
+        [*detectors, *_third_party(settings.detectors)],
+        Fingerprinter(key),
+        max_runs=settings.max_runs,
+        ttl_ns=int(settings.run_ttl_s * 1e9),
+        ignored_tools=settings.ignored_tools,
+        muted=settings.muted_patterns,
+    )
+    return Runtime(settings, guard)
+
+
+def _third_party(names: tuple[str, ...]) -> list[Detector]:
+    """Load the named detectors; one that is missing or does not load is said and left out."""
+    found: list[Detector] = []
+    for name in names:
+        points = entry_points(group=DETECTOR_GROUP, name=name)
+        if not points:
+            logger.warning("otel_loopguard: no detector %r is installed; it is left out", name)
+        for point in points:
+            load = guarded(f"loading detector {name}")(point.load)
+            detector = load()
+            if detector is not None:
+                detector = detector() if isinstance(detector, type) else detector
+                found.append(cast("Detector", guarded(f"detector {name}")(detector)))
+    return found
+
+
+_lock = threading.Lock()
+_current: Runtime | None = None
+
+
+def get() -> Runtime:
+    """The runtime in force; the first call makes it from the environment."""
+    return _current or configure()
+
+
+def configure(settings: Settings | None = None) -> Runtime:
+    """Put settings in force. Without any: those of the environment, unless some are in force."""
+    global _current  # noqa: PLW0603 - the process has one guard
+    with _lock:
+        if _current is None or settings is not None:
+            _current = build(settings or from_env())
+        return _current
+
+
+def reset() -> None:
+    """Forget the runtime in force (for tests and for a second `instrument`)."""
+    global _current  # noqa: PLW0603
+    with _lock:
+        _current = None
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    if _current is not None:
+        _current.guard.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,125 @@
+"""The telemetry contract: which attribute says what. The README documents it, a test pins it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from opentelemetry.util.types import AttributeValue
+
+from otel_loopguard.core.model import Kind, Observation, Severity, Stuck, Utterance
+
+if TYPE_CHECKING:
+    from otel_loopguard.sdk.scope import Run
+
+SCOPE: Final = "otel_loopguard"
+DEADLOCK: Final = "loopguard.deadlock"
+PATTERN: Final = "loopguard.pattern"
+SEVERITY: Final = "loopguard.severity"
+STATUS: Final = "loopguard.status"
+RUN_ID: Final = "loopguard.run_id"
+ITERATION: Final = "loopguard.iteration"
+ARGS_FINGERPRINT: Final = "loopguard.args_fingerprint"
+SPAN_ORIGIN: Final = "loopguard.span_origin"
+END_REASON: Final = "loopguard.end_reason"
+
+OPERATION: Final = "gen_ai.operation.name"
+PROVIDER: Final = "gen_ai.provider.name"
+TOOL_NAME: Final = "gen_ai.tool.name"
+TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+TOOL_RESULT: Final = "gen_ai.tool.call.result"
+AGENT_NAME: Final = "gen_ai.agent.name"
+CONVERSATION_ID: Final = "gen_ai.conversation.id"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_ID: Final = "gen_ai.response.id"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+ERROR_TYPE: Final = "error.type"
+
+Attributes = dict[str, AttributeValue]
+
+RECOVERY_LEVEL: Final = 1
+"""The rung of the recovery ladder that the suggested action stands on: the first."""
+
+
+def step_attributes(seen: Observation, run: Run) -> Attributes:
+    """What a span says of the step that it shows.
+
+    A model span says which run it is in and how that is doing. An agent's own span shows a step of
+    its parent: it says what the step was, but the run is its own.
+    """
+    step = seen.step
+    if step.kind is Kind.MODEL:
+        return {RUN_ID: run.id, ITERATION: seen.iteration, STATUS: seen.status.value}
+    attributes: Attributes = {
+        "loopguard.consecutive_same_tool": seen.consecutive_same_tool,
+        "loopguard.same_args_seen": seen.same_args_seen,
+        "loopguard.repeat_count": seen.repeat_count,
+        "loopguard.outcome": step.outcome.value,
+    }
+    if step.kind is Kind.TOOL:
+        attributes[RUN_ID] = run.id
+        attributes[ITERATION] = seen.iteration
+        attributes[STATUS] = seen.status.value
+    if step.args_key is not None:
+        attributes[ARGS_FINGERPRINT] = step.args_key
+    if step.result_key is not None:
+        attributes["loopguard.result_hash"] = step.result_key
+    if step.size is not None:
+        attributes["loopguard.result_length"] = step.size
+    if step.masked_key is not None:
+        attributes["loopguard.result_masked_hash"] = step.masked_key
+    return attributes
+
+
+def finding_attributes(spoken: Utterance) -> Attributes:
+    """What the span that carries an event says too: some backends search span attributes only."""
+    return {
+        DEADLOCK: True,
+        PATTERN: spoken.finding.pattern.value,
+        SEVERITY: spoken.finding.severity.label,
+    }
+
+
+def event_attributes(
+    spoken: Utterance, run: Run, agent: str | None, conversation_id: str | None
+) -> Attributes:
+    """The event's attributes. It stands for itself: some backends show it without its span."""
+    finding = spoken.finding
+    attributes: Attributes = {
+        PATTERN: finding.pattern.value,
+        SEVERITY: finding.severity.label,
+        "loopguard.evidence": finding.evidence,
+        "loopguard.suggested_action": finding.suggested_action,
+        "loopguard.recovery_level": RECOVERY_LEVEL,
+        ITERATION: spoken.iteration,
+        "loopguard.period": finding.period,
+        "loopguard.repeats": finding.repeats,
+        "loopguard.wasted_calls": finding.wasted_calls,
+        "loopguard.wasted_tokens": finding.wasted_tokens,
+        "loopguard.wasted_seconds": finding.wasted_seconds,
+        "loopguard.finding_id": spoken.finding_id,
+        "loopguard.report_no": spoken.report_no,
+        RUN_ID: run.id,
+    }
+    optional = {
+        "loopguard.first_span_id": finding.first_span and finding.first_span.split("-")[1],
+        ARGS_FINGERPRINT: finding.args_key,
+        TOOL_NAME: finding.action,
+        AGENT_NAME: agent,
+        CONVERSATION_ID: conversation_id,
+    }
+    attributes.update({name: value for name, value in optional.items() if value is not None})
+    return attributes
+
+
+def stuck_attributes(stuck: Stuck) -> Attributes:
+    """Under which labels a stuck run or a deadlock is counted."""
+    return metric_attributes(stuck.pattern.value, stuck.severity, stuck.agent)
+
+
+def metric_attributes(pattern: str, severity: Severity, agent: str | None) -> Attributes:
+    """The labels of the counter and of the gauge."""
+    return {PATTERN: pattern, SEVERITY: severity.label, AGENT_NAME: agent or "unknown"}
