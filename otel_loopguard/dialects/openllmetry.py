@@ -15,8 +15,16 @@ if TYPE_CHECKING:
 
 KIND: Final = "traceloop.span.kind"
 _ROLES: Final = {"tool": Role.TOOL, "agent": Role.AGENT, "workflow": Role.AGENT}
-_LATE: Final = "opentelemetry.instrumentation.langchain"
-_SUFFIXES: Final = {"workflow": Role.AGENT, "chat": Role.MODEL, "completion": Role.MODEL}
+_LATE: Final = (
+    "opentelemetry.instrumentation.langchain",
+    "opentelemetry.instrumentation.openai.v1",
+)
+_SUFFIXES: Final = {
+    "workflow": Role.AGENT,
+    "chat": Role.MODEL,
+    "completion": Role.MODEL,
+    "response": Role.MODEL,
+}
 _ENTITY: Final = "traceloop.entity.name"
 _ARGS: Final = ("gen_ai.tool.call.arguments", "traceloop.entity.input")
 _RESULT: Final = ("gen_ai.tool.call.result", "traceloop.entity.output")
@@ -28,9 +36,9 @@ _NAME: Final = {
 
 
 def start(span_name: str, scope: str, attributes: Mapping[str, object]) -> Start | None:
-    """What a span says when it starts: its kind, or for LangChain's the end of its name."""
+    """What a span says when it starts: its kind, or the end of its name if that comes later."""
     role = _ROLES.get(str(attributes.get(KIND)))
-    if scope == _LATE and KIND not in attributes:
+    if scope in _LATE and KIND not in attributes:
         role = _SUFFIXES.get(span_name.rpartition(".")[2])
     if role is None:
         return None

@@ -26,6 +26,21 @@ class Recorded(NamedTuple):
     at_start: tuple[str, ...]
 
 
+def made(
+    attributes: dict[str, object],
+    *,
+    name: str = "span",
+    kind: str = "internal",
+    scope: str = "app",
+    is_error: bool = False,
+    events: tuple[tuple[str, dict[str, object]], ...] = (),
+) -> SpanView:
+    """A span that nobody recorded."""
+    return SpanView(
+        name, kind, "1" * 32, "2" * 16, None, scope, 10, 20, is_error, attributes, events
+    )
+
+
 def spans(recording: str) -> list[Recorded]:
     text = (FIXTURES / f"{recording}.json").read_text(encoding="utf-8")
     return [_recorded(span) for span in json.loads(text)["spans"]]
