@@ -71,9 +71,9 @@ def _elsewhere(point: Point, answer: Answer) -> Pending:
     """Return the call of another response that is answered here, or note an unknown one."""
     call_id = answer.call_id or None
     same = [c for p in reversed(point.chain.points) for c in p.calls if c.call_id == call_id]
-    waiting = [call for call in same if call_id and not call.answered]
-    if waiting:
-        return waiting[0]
+    for call in sorted(same, key=lambda call: call.answered):
+        if call_id and (not call.answered or call.result_hash == _hash(answer)):
+            return call
     uid = point.chain.new_uid(call_id, answer.name, repeated=bool(same))
     call = Pending(point.chain, call_id, answer.name, None, uid, point.round, asked_ns=0)
     if len(point.calls) < MAX_CALLS:

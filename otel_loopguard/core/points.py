@@ -57,10 +57,12 @@ class Points:
         chain.seq += 1
         parent = 0 if chain.front is None else chain.front.seq
         point = Point(chain, seq=chain.seq, parent=parent)
-        point.calls = [self._pending(point, ask, asked_ns) for ask in asks[:MAX_CALLS]]
-        for call in point.calls:
-            if call.args_key is not None:
+        for ask in asks[:MAX_CALLS]:
+            call = self._pending(point, ask, asked_ns)
+            point.calls.append(call)
+            if call.args_key is not None or call.call_id is not None:
                 self._enter(point, ("call", call.call_id, call.name, call.args_key))
+            if call.args_key is not None:
                 self._enter(point, ("todo", call.name, call.args_key))
             if call.call_id is not None:
                 self._enter(point, ("id", call.call_id))
@@ -87,12 +89,13 @@ class Points:
         return self._find(("said", said))
 
     def by_calls(self, asks: Sequence[Ask]) -> list[Point]:
-        """Return the responses that have the most of these calls: id, name and arguments."""
+        """Return the responses that have the most of these calls: id, name and arguments.
+
+        Arguments too large for a digest are passed over where there is an id.
+        """
         hits: Counter[Point] = Counter()
         for ask in asks[:MAX_CALLS]:
-            key = self.args_key(ask)
-            if key is not None:
-                hits.update(self._find(("call", ask.call_id or None, ask.name, key)))
+            hits.update(self._find(("call", ask.call_id or None, ask.name, self.args_key(ask))))
         most = max(hits.values(), default=0)
         return [point for point, count in hits.items() if count == most]
 

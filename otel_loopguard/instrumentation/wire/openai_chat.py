@@ -111,7 +111,7 @@ class _Call:
         self.args.add(_arguments(delta))
 
     def whole(self) -> object:
-        arguments = MISSING if self.args.cut else self.args.text() or ""
+        arguments = MISSING if self.args.cut else self.args.text()
         return {"id": self.call_id, "function": {"name": self.name, "arguments": arguments}}
 
 
@@ -132,15 +132,16 @@ def _asks(message: object) -> tuple[Ask, ...]:
     if legacy := get(message, "function_call"):
         calls.append({"function": legacy})
     return tuple(
-        Ask(string(get(call, "id")), name, _arguments(call))
+        Ask(string(get(call, "id")), name, _arguments(call) or "{}")  # some servers send none
         for call in calls
         if (name := name_of(call))
     )
 
 
 def _arguments(call: object) -> object:
-    arguments = get(get(call, "function"), "arguments")
-    return get(get(call, "custom"), "input") if arguments is None else arguments
+    if custom := get(call, "custom"):
+        return get(custom, "input")
+    return get(get(call, "function"), "arguments")
 
 
 def _text(message: object) -> str:
