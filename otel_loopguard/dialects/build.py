@@ -114,7 +114,7 @@ def model(
         for answer in messages.answers(request)
     )
     asked: tuple[Asked, ...] = messages.calls(response)
-    return Reading(Role.MODEL, (call, *carried), agent, conversation_id, dialect, asked)
+    return Reading(Role.MODEL, (*carried, call), agent, conversation_id, dialect, asked)
 
 
 def agent(

@@ -48,9 +48,9 @@ class Reading:
 
     Attributes:
         role: what the span shows.
-        sightings: the actions in it. For a tool, that tool. For a model, the model call itself and
-            the newest tool results that its request carried (each with a call id and with
-            `end_ns` = the start of the request). For an agent that has a name, its invocation.
+        sightings: the actions in it, in their order. For a tool, that tool. For a model, the newest
+            tool results that its request carried (each with a call id, and over when the request
+            starts), then the model call itself. For an agent that has a name, its invocation.
         agent: the agent's name.
         conversation_id: the conversation, which is often on model spans only.
         dialect: which convention the span follows.

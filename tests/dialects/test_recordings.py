@@ -175,6 +175,7 @@ def test_a_hand_written_loop_is_four_carried_results(recording: str) -> None:
     ] * 4
     assert len({step.call_id for step in seen} - {None}) == 4
     assert len({step.round for step in seen} - {None}) == 4
+    assert all(step.start_ns == 0 < step.end_ns for step in seen)
     assert len(recorded.asked(recording)) == 4
 
 
@@ -227,7 +228,7 @@ MODELS = {
 
 @pytest.mark.parametrize("recording", MODELS)
 def test_model_calls_are_counted_with_their_tokens(recording: str) -> None:
-    calls = [each.sightings[0] for each in recorded.readings(recording) if each.role is Role.MODEL]
+    calls = [each.sightings[-1] for each in recorded.readings(recording) if each.role is Role.MODEL]
     assert (len(calls), sum(call.tokens for call in calls)) == MODELS[recording]
     assert {call.kind for call in calls} == {Kind.MODEL}
     assert all(0 < call.start_ns <= call.end_ns for call in calls)
