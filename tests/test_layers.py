@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from itertools import chain
 from pathlib import Path
 from statistics import quantiles
 from typing import TYPE_CHECKING
@@ -65,10 +64,8 @@ SOURCES = {name_of(path): parsed(path) for path in sorted(PACKAGE.rglob("*.py"))
 
 def inside(node: ast.AST, *, at_run_time: bool = False) -> Iterator[ast.AST]:
     """Every node below; `at_run_time` leaves out what only type checkers read."""
-    for child in ast.iter_child_nodes(node):
-        if at_run_time and isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            yield from chain.from_iterable(inside(other) for other in child.orelse)
-            continue
+    for_types = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+    for child in node.orelse if at_run_time and for_types else ast.iter_child_nodes(node):
         yield child
         yield from inside(child, at_run_time=at_run_time)
 

@@ -115,7 +115,13 @@ def _build(go: str, version: str, program: Path) -> None:
         built = Path(scratch) / "jaeger"
         command = [go, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(built)]
         environment = {**os.environ, "CGO_ENABLED": "0"}
-        if subprocess.run([*command, PACKAGE], cwd=SOURCE, env=environment).returncode != 0:  # noqa: PLW1510
+        log = built.with_suffix(".log")
+        with log.open("w") as out:
+            done = subprocess.run(
+                [*command, PACKAGE], cwd=SOURCE, env=environment, stderr=out, check=False
+            )
+        if done.returncode != 0:
+            sys.stderr.write(log.read_text()[-2000:])
             raise JaegerMissing(f"the build with {version} failed, as said above")
         built.replace(program)
 
