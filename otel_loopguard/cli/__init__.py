@@ -1,1 +1,55 @@
-"""The command line."""
+"""The command line: `otel-loopguard tree FILE` shows a recorded trace with its loops marked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from otel_loopguard.dialects.otlp import BadLineError, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from otel_loopguard.core.model import SpanView
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Returns:
+        0 if no deadlock is on the traces, 1 if there is one, 2 if the input cannot be read or the
+        extra `cli` is not installed.
+    """
+    options = _parser().parse_args(argv)
+    try:
+        from otel_loopguard.cli.tree import show  # noqa: PLC0415 - needs the extra
+    except ModuleNotFoundError as missing:
+        return _refuse(f'{missing.name} is missing: pip install "otel-loopguard[cli]"')
+    try:
+        found = _read(options.file)
+    except (OSError, UnicodeDecodeError, BadLineError) as fault:
+        return _refuse(f"{options.file}: {fault}")
+    return 1 if show(found, options.width) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="otel-loopguard", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    tree = commands.add_parser("tree", help="show a trace as a tree, with its loops marked")
+    tree.add_argument("file", help="OTLP JSON lines, as a file exporter writes them; - for stdin")
+    tree.add_argument("--width", type=int, help="columns; those of the terminal by default")
+    return parser
+
+
+def _read(name: str) -> list[SpanView]:
+    if name == "-":
+        return list(spans(sys.stdin))
+    with Path(name).open(encoding="utf-8") as lines:
+        return list(spans(lines))
+
+
+def _refuse(reason: str) -> int:
+    print(f"otel-loopguard: {reason}", file=sys.stderr)
+    return 2
