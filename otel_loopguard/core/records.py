@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.model import Severity
+    from otel_loopguard.core.model import Severity, Step
 
 MAX_STREAK_ARGS: Final = 8
+WAIT_NS: Final = 20_000_000_000
+WAIT_WEIGHT: Final = 0.25
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -31,6 +33,22 @@ class Mark(NamedTuple):
     tokens: int
 
 
+class Clock(NamedTuple):
+    """When a step was: its round, its end, and how long models had worked by then."""
+
+    round_no: int
+    end_ns: int
+    model_ns: int
+
+    def waited(self, step: Step, earlier: Clock) -> bool:
+        """Whether `step`, which is now, started long after the earlier one, and no model worked."""
+        gap = step.start_ns - earlier.end_ns - (self.model_ns - earlier.model_ns)
+        return earlier.end_ns > 0 and gap >= WAIT_NS
+
+
+NEVER: Final = Clock(0, 0, 0)
+
+
 @dataclass(slots=True)
 class CallRecord:
     """One call, that is one tool with one set of arguments.
@@ -44,9 +62,7 @@ class CallRecord:
         result_key: the newest result.
         masked_key: the newest result with its volatile values hidden, where that is known.
         progress: what the episode's progress was after the newest occurrence.
-        model_ns: the time that models had worked by then.
-        end_ns: when the newest occurrence ended.
-        round_no: the round of the newest occurrence.
+        clock: when the newest occurrence was.
     """
 
     first: Mark
@@ -57,9 +73,7 @@ class CallRecord:
     result_key: str | None = None
     masked_key: str | None = None
     progress: int = 0
-    model_ns: int = 0
-    end_ns: int = 0
-    round_no: int = 0
+    clock: Clock = NEVER
 
     def restart(self, mark: Mark) -> None:
         """Count from this occurrence on."""
@@ -75,24 +89,31 @@ class Streak:
         key: what has to stay equal: a result's digest, or a class of error.
         progress: what the episode's progress has to be still.
         count: how often; a parallel round counts once, each attempt at one call counts.
-        round_no: the newest round that was counted.
+        weight: `count`, less what came after a wait.
+        clock: when the newest step was.
         args: up to eight of the arguments that led there.
+        texts: up to eight of the results' digests.
     """
 
     first: Mark
     key: str
     progress: int
     count: int = 0
-    round_no: int = 0
+    weight: float = 0.0
+    clock: Clock = NEVER
     args: set[str | None] = field(default_factory=set[str | None])
+    texts: set[str | None] = field(default_factory=set[str | None])
 
-    def extend(self, args_key: str | None, round_no: int, *, again: bool) -> None:
+    def extend(self, step: Step, clock: Clock, *, again: bool) -> None:
         """The tool came to the same end once more."""
-        if again or round_no != self.round_no:
+        if again or clock.round_no != self.clock.round_no:
             self.count += 1
-            self.round_no = round_no
+            self.weight += WAIT_WEIGHT if clock.waited(step, self.clock) else 1.0
+        self.clock = clock
         if len(self.args) < MAX_STREAK_ARGS:
-            self.args.add(args_key)
+            self.args.add(step.args_key)
+        if len(self.texts) < MAX_STREAK_ARGS:
+            self.texts.add(step.result_key)
 
 
 @dataclass(slots=True)

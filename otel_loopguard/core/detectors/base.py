@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import re
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Finding, Step
     from otel_loopguard.core.records import Mark
+
+_WORD: Final = re.compile("[a-z]+")
+_WAITING: Final = frozenset({"wait", "sleep", "delay", "pause"})
 
 
 class Detector(Protocol):
@@ -20,6 +24,11 @@ class Detector(Protocol):
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """Say what is wrong with the run now, or None."""
         ...
+
+
+def waits(action: str) -> bool:
+    """Whether a tool's name says that it only lets time pass."""
+    return not _WAITING.isdisjoint(_WORD.findall(action.lower()))
 
 
 def waste(episode: Episode, step: Step, first: Mark) -> tuple[int, float]:

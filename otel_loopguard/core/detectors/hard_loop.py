@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from otel_loopguard.core.detectors.base import waste
+from otel_loopguard.core.detectors.base import waits, waste
 from otel_loopguard.core.model import FAILED, Finding, Outcome, Pattern, Step
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class HardLoop:
             return None
         if cycle is not None and cycle.period > 1:
             return None
-        polls = episode.polls(2)
+        polls = episode.polls(2) or waits(step.action)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
         identity = f"{Pattern.HARD_LOOP.value}:{step.action}:{step.args_key}"
         severity = episode.grade(identity, call.weight, limits, call.first)

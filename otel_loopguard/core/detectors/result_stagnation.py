@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from otel_loopguard.core.detectors.base import waste
+from otel_loopguard.core.episode import SHORT
 from otel_loopguard.core.model import Finding, Outcome, Pattern, Step
 
 if TYPE_CHECKING:
@@ -16,33 +17,36 @@ if TYPE_CHECKING:
 class ResultStagnation:
     """One tool, different arguments, and the same result with nothing new learned between.
 
-    A bare acknowledgement for varied arguments is work; an empty or tiny result says little, so it
-    has to come more often.
-    Catches: three wordings of a query that find the same page; five searches that find nothing.
-    Leaves alone: writing ten files, each acknowledged alike; equal results with other news between.
+    A bare acknowledgement for varied arguments is work, and so is any answer of a word or two; an
+    empty or short result says little, so it has to come more often.
+    Catches: three wordings of a query that find the same page; six searches that find nothing.
+    Leaves alone: thirty files edited, each "1 occurrence replaced"; equal results with other news
+    between.
     """
 
     warning: int = field(default=3, metadata={"doc": "equal results of varied calls: warning"})
     critical: int = field(default=5, metadata={"doc": "the same: critical"})
-    small_warning: int = field(default=5, metadata={"doc": "equal empty or tiny results: warning"})
-    small_critical: int = field(default=8, metadata={"doc": "the same: critical"})
-    small: int = field(default=64, metadata={"doc": "up to how many characters a result is tiny"})
+    small_warning: int = field(default=6, metadata={"doc": "equal empty or short results: warning"})
+    small_critical: int = field(default=10, metadata={"doc": "the same: critical"})
+    small: int = field(
+        default=SHORT, metadata={"doc": "up to how many characters a result is short"}
+    )
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         streak = episode.tool.results if episode.tool is not None else None
         if streak is None or streak.count < 2 or len(streak.args) < 2 or episode.polls(2):
             return None
-        tiny = step.outcome is Outcome.EMPTY or (step.size or 0) <= self.small
-        limits = (
-            (self.small_warning, self.small_critical) if tiny else (self.warning, self.critical)
-        )
+        empty = step.outcome is Outcome.EMPTY
+        limits = (self.warning, self.critical)
+        if empty or (step.size or 0) <= self.small:
+            limits = (self.small_warning, self.small_critical)
         identity = f"{Pattern.RESULT_STAGNATION.value}:{step.action}:{streak.key}"
         severity = episode.grade(identity, streak.count, limits, streak.first)
         if severity is None:
             return None
         tokens, seconds = waste(episode, step, streak.first)
-        what = "nothing" if step.outcome is Outcome.EMPTY else "the same result"
+        what = "nothing" if empty else "the same result"
         return Finding(
             pattern=Pattern.RESULT_STAGNATION,
             severity=severity,

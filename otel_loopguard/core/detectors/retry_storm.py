@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 class RetryStorm:
     """One tool fails in the same way again and again, with nothing new learned between.
 
-    The class of the failure counts, not its text. Attempts of one call count each.
-    Catches: a refused connection three times with the same arguments; four with different ones.
+    For the same arguments the class of the failure counts, not its text. Different arguments are
+    another try: they have to fail more often, and more so if the texts differ too. Attempts
+    of one call count each; one that waited counts less.
+    Catches: a refused connection three times with the same arguments; four times the same message
+    for different ones.
     Leaves alone: two failures and a success; a test that fails between edits that succeed.
     """
 
@@ -25,6 +28,10 @@ class RetryStorm:
     critical: int = field(default=5, metadata={"doc": "the same: critical"})
     varied_warning: int = field(default=4, metadata={"doc": "failures of varied calls: warning"})
     varied_critical: int = field(default=8, metadata={"doc": "the same: critical"})
+    mixed_warning: int = field(
+        default=6, metadata={"doc": "failures of varied calls with varied messages: warning"}
+    )
+    mixed_critical: int = field(default=10, metadata={"doc": "the same: critical"})
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
@@ -32,11 +39,14 @@ class RetryStorm:
         if streak is None or streak.count < 2:
             return None
         equal = streak.args == {step.args_key} and step.args_key is not None
-        limits = (
-            (self.warning, self.critical) if equal else (self.varied_warning, self.varied_critical)
-        )
+        alike = len(streak.texts) == 1 and None not in streak.texts
+        limits = (self.varied_warning, self.varied_critical)
+        if equal:
+            limits = (self.warning, self.critical)
+        elif not alike:
+            limits = (self.mixed_warning, self.mixed_critical)
         identity = f"{Pattern.RETRY_STORM.value}:{step.action}:{streak.key}"
-        severity = episode.grade(identity, streak.count, limits, streak.first)
+        severity = episode.grade(identity, streak.weight, limits, streak.first)
         if severity is None:
             return None
         tokens, seconds = waste(episode, step, streak.first)

@@ -1,0 +1,148 @@
+"""What a run has learned and what it has only repeated: its calls, its tools, their results.
+
+Evidence comes before counts. An equal call with an equal result is a repeat and a changed result is
+progress; repeats only add up while nothing new was learned between; results that are equal but for
+volatile values, and those that came after a wait, count less; what was not captured is equal to
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.model import FAILED, Outcome
+from otel_loopguard.core.records import (
+    WAIT_WEIGHT,
+    CallRecord,
+    Clock,
+    Mark,
+    Streak,
+    ToolRecord,
+    remember,
+)
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.model import Step
+
+MAX_CALLS: Final = 256
+MAX_RESULTS: Final = 256
+MAX_TOOLS: Final = 64
+MASKED_WEIGHT: Final = 0.5
+
+BARE: Final = 32
+"""Up to this many characters a result is no more than an acknowledgement, unless it is empty."""
+
+_NOTHING_NEW: Final = FAILED | {Outcome.PENDING}
+
+
+class Evidence:
+    """The records of one run's calls and tools, and how much it has learned.
+
+    Attributes:
+        progress: how many steps brought something new, or changed something.
+        moved: 1 if the newest call is one of them, else 0.
+    """
+
+    __slots__ = ("_calls", "_results", "_tools", "moved", "progress")
+
+    def __init__(self) -> None:
+        self.progress = 0
+        self.moved = 0
+        self._calls: dict[tuple[str, str], CallRecord] = {}
+        self._tools: dict[str, ToolRecord] = {}
+        self._results: dict[tuple[str, str], None] = {}
+
+    def clear(self) -> None:
+        """Forget the records: what comes next repeats nothing."""
+        self._calls.clear()
+        self._tools.clear()
+        self._results.clear()
+
+    def earlier(self, action: str, args_key: str | None) -> CallRecord | None:
+        """What is known of a call; None if it did not come yet, or is unknown."""
+        return None if args_key is None else self._calls.get((action, args_key))
+
+    def count_call(self, step: Step, mark: Mark, clock: Clock, *, again: bool) -> CallRecord:
+        """Take one call (`again`: another attempt at the newest one) and return its record."""
+        call = self.earlier(step.action, step.args_key) or CallRecord(mark)
+        equal = step.result_key is not None and step.result_key == call.result_key
+        alike = step.masked_key is not None and step.masked_key == call.masked_key
+        if not again:
+            call.seen += 1
+        if not (equal or alike):
+            call.same = 1
+            call.restart(mark)
+        elif not again and call.clock.round_no != clock.round_no:
+            call.same += 1
+            self._weigh(call, step, mark, clock, equal=equal)
+        if not equal or step.masked_key is not None:
+            call.masked_key = step.masked_key
+        call.result_key = step.result_key
+        self.moved = int(self._moves(call, step))
+        self.progress += self.moved
+        call.progress, call.clock = self.progress, clock
+        if step.args_key is not None:
+            remember(self._calls, (step.action, step.args_key), call, MAX_CALLS)
+        return call
+
+    def _weigh(
+        self, call: CallRecord, step: Step, mark: Mark, clock: Clock, *, equal: bool
+    ) -> None:
+        """Add one equal occurrence, graded by how good the evidence is."""
+        if call.progress != self.progress:
+            call.restart(mark)
+            return
+        weight = 1.0 if equal else MASKED_WEIGHT
+        if clock.waited(step, call.clock):
+            weight *= WAIT_WEIGHT
+        call.repeats += 1
+        call.weight += weight
+
+    def _moves(self, call: CallRecord, step: Step) -> bool:
+        """Whether a step moved the run on.
+
+        A result that is new to its tool does. So does a new call whose result says little, or
+        nothing at all: it may have changed something.
+        """
+        known = self._results
+        keys = [(step.action, key) for key in (step.result_key, step.masked_key) if key]
+        new_result = bool(keys) and not any(key in known for key in keys)
+        for key in keys:
+            remember(known, key, None, MAX_RESULTS)
+        if step.outcome in _NOTHING_NEW:
+            return False
+        silent = not keys or step.outcome is Outcome.EMPTY or _is_bare(step)
+        return new_result or (silent and call.seen == 1)
+
+    def count_tool(self, step: Step, mark: Mark, clock: Clock, *, again: bool) -> ToolRecord:
+        """Take the same call for its tool's streaks, after `count_call`."""
+        tool = self._tools.get(step.action) or ToolRecord()
+        remember(self._tools, step.action, tool, MAX_TOOLS)
+        if step.outcome in FAILED:
+            tool.results = None
+            tool.failures = self._streak(tool.failures, step.error or step.outcome.value, mark)
+            tool.failures.extend(step, clock, again=again)
+            return tool
+        tool.failures = None
+        if step.result_key is None or step.outcome is Outcome.PENDING or _is_bare(step):
+            tool.results = None
+        else:
+            tool.results = self._streak(tool.results, step.result_key, mark)
+            tool.results.extend(step, clock, again=False)
+        return tool
+
+    def _streak(self, streak: Streak | None, key: str, mark: Mark) -> Streak:
+        """A tool's streak of ends that are equal by `key`, or the start of another one.
+
+        What other calls learned in between ends it; that its own arguments are new does not.
+        """
+        if streak is None or streak.key != key or streak.progress != self.progress - self.moved:
+            streak = Streak(mark, key, self.progress)
+        streak.progress = self.progress
+        return streak
+
+
+def _is_bare(step: Step) -> bool:
+    if step.outcome is Outcome.ACK:
+        return True
+    return step.outcome is Outcome.OK and step.size is not None and step.size <= BARE
