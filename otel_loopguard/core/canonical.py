@@ -50,31 +50,40 @@ def canonical(
     return None if form is None else form.text
 
 
-def form_of(
-    value: object, max_chars: int, max_nodes: int, max_depth: int, *, named: bool
-) -> Form | None:
-    """Like `canonical`, together with the length in full."""
+def plain(value: object) -> object:
+    """Returns a value reduced to plain JSON types; None if unknown."""
+    reader = Reader(MAX_CHARS, MAX_NODES, MAX_DEPTH, named=True)
     try:
-        return _form(value, max_chars, max_nodes, max_depth, named=named)
+        return reader.reduce(value)
     except UnknownValueError:
         return None
 
 
-def _form(value: object, max_chars: int, max_nodes: int, max_depth: int, *, named: bool) -> Form:
-    """Writes plain JSON values as they are, any other value as what `Reader` makes of it."""
+def form_of(
+    value: object, max_chars: int, max_nodes: int, max_depth: int, *, named: bool
+) -> Form | None:
+    """Like `canonical`, together with the length in full."""
+    text = _plain_form(value, max_chars, max_nodes, max_depth)
+    if text is not None:
+        return Form(text, len(text))
+    reader = Reader(max_chars, max_nodes, max_depth, named=named)
     try:
-        survey = _Survey(max_chars, max_nodes)
-        if survey.is_plain(value, max_depth):
-            text = encode(_whole(value) if survey.whole_floats else value)
-            if is_form_c(text):
-                return Form(text, len(text))
-        reader = Reader(max_chars, max_nodes, max_depth, named=named)
-        text = encode(reader.read(value))
-        return Form(text, len(text) + reader.left_out)
-    except UnknownValueError:
-        raise
-    except Exception as error:  # whatever the value's own code raised
-        raise UnknownValueError from error
+        text = encode(reader.reduce(value))
+    except (UnknownValueError, RecursionError, ValueError):  # the last: Python's limit of digits
+        return None
+    return Form(text, len(text) + reader.left_out)
+
+
+def _plain_form(value: object, max_chars: int, max_nodes: int, max_depth: int) -> str | None:
+    """The form of a value that is plain JSON already; None if it is not."""
+    survey = _Survey(max_chars, max_nodes)
+    try:
+        if not survey.is_plain(value, max_depth):
+            return None
+        text = encode(_whole(value) if survey.whole_floats else value)
+    except (RuntimeError, TypeError, ValueError):  # another thread is changing it, or no stack left
+        return None
+    return text if is_form_c(text) else None
 
 
 class _Survey:

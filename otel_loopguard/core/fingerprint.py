@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
-from otel_loopguard.core.canonical import MAX_CHARS, MAX_DEPTH, MAX_NODES, form_of
+from otel_loopguard.core.canonical import MAX_CHARS, MAX_DEPTH, MAX_NODES, Form, form_of
 from otel_loopguard.core.masking import mask_parts
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.texts import sample
@@ -84,7 +84,7 @@ class Fingerprinter:
 
         None when nothing was hidden, so that the plain digest says all, or when it is unknown.
         """
-        text = value if isinstance(value, str) else self._text(value)
+        text = self._text(value)
         if text is None:
             return None
         head, middle, tail = mask_parts(text)
@@ -93,32 +93,40 @@ class Fingerprinter:
         return self.of_text(f"{head}\0{self.of_text(middle)}\0{tail}")
 
     def _print(self, value: object, *, named: bool) -> Printed:
-        if isinstance(value, str):
+        if _is_text(value):
             return Printed(self.of_text(value), str.__len__(value))
-        if value is MISSING:
-            return UNKNOWN
-        form = form_of(value, self.max_chars, self.max_nodes, self.max_depth, named=named)
+        form = self._form(value, named=named)
         if form is None:
             return UNKNOWN
         return Printed(self.of_text(f"={form.text}"), form.size)
 
     def _text(self, value: object) -> str | None:
+        """What is masked of a result: a text as it is, of other values the texts in them bare."""
+        if _is_text(value):
+            return str.__getitem__(value, slice(None))
+        form = self._form(value, named=False)
+        return form and form.text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+
+    def _form(self, value: object, *, named: bool) -> Form | None:
         if value is MISSING:
             return None
-        form = form_of(value, self.max_chars, self.max_nodes, self.max_depth, named=False)
-        return None if form is None else form.text
+        return form_of(value, self.max_chars, self.max_nodes, self.max_depth, named=named)
 
     def _parsed(self, value: object) -> object:
         """What JSON text says, if it says an object or an array; any other value as it is."""
-        if not isinstance(value, str) or len(value) > self.max_chars:
+        if not _is_text(value) or str.__len__(value) > self.max_chars:
             return value
-        text = value.strip()
+        text = str.strip(value)
         if not text.startswith(("{", "[")):
             return value
         try:
             return _decode(text)
         except (ValueError, RecursionError):
             return value
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return issubclass(type(value), str)  # isinstance() would run a `__class__` of the value's own
 
 
 def is_placeholder(text: str) -> bool:

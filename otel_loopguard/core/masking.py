@@ -1,4 +1,8 @@
-"""Hides volatile values in results by their shape: times, ids, durations, but never every number."""
+"""Hides volatile values in results by their shape: times, ids, durations; never every number.
+
+A page number, a count, a price, a version, a line number or a percentage is progress when it
+changes, so those stay. What is hidden becomes `~`.
+"""
 
 from __future__ import annotations
 
@@ -7,55 +11,53 @@ from typing import Final
 
 HEAD: Final = 8_192
 TAIL: Final = 2_048
-_SIGN: Final = "~"
+"""Of a longer text only so many characters at its start and at its end are searched."""
 
-_KEYS: Final = (
-    r"[A-Za-z-]*(?:request|trace|span|correlation|session|message|event|process|invocation)[_-]?[Ii][Dd]"
-    r"|timestamp|ts|pid|nonce|(?:created|updated|generated|fetched|started|finished)[_-]?[Aa]t"
-    r"|elapsed\w{0,12}|duration_\w{1,12}|durationMs|latency\w{0,12}|took\w{0,12}|response_?[Tt]ime\w{0,12}"
+_SIGN: Final = "~"
+_KEY: Final = (
+    r"(?:request|trace|span|correlation|session|message|invocation|process)[_ -]?[iI][dD]"
+    r"|(?:created|updated|generated|fetched|started|finished)(?:_at|At)"
+    r"|timestamp|nonce|pid|ts(?=[\"'=])"
+    r"|(?:elapsed|duration|latency|took)(?:_(?:ns|us|ms|s|secs?|seconds)|Ms|Seconds)?"
 )
-_VOLATILE: Final = re.compile(
-    "|".join(
-        (
-            # a key whose value is volatile, with the value
-            rf"(?<!\w)(?:{_KEYS})[\"']?[ \t]?[:=][ \t]?(?:\"[^\"\n]{{0,200}}\"?|'[^'\n]{{0,200}}'?|[^\s,;\"'\]}})&]{{1,200}})",
-            # uuid
-            r"(?<!\w)[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?!\w)",
-            # date and time
-            r"(?<!\w)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?(?!\w)",
-            # clock
-            r"(?<![\w:.])\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?![\w:])",
-            # epoch
-            r"(?<![\w.-])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.-])",
-            # addresses and hex ids
-            r"(?<!\w)0x[0-9a-fA-F]{6,16}(?!\w)",
-            r"(?<!\w)(?=[0-9a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,64}(?!\w)",
-            # durations
-            r"(?<![\w.])(?!(?:1[89]|20)\d0s)\d{1,7}(?:\.\d{1,9})?[ ]?(?:ns|us|\u00b5s|ms|s|secs?|seconds?)(?!\w)",
-            # processes
-            r"(?<=[A-Za-z])\[\d{2,7}\](?=:)",
-            r"(?<!\w)(?:pid|PID|[Pp]rocess)[ ]\d{2,7}(?!\w)",
-            # temporary files
-            r"(?<=[/\\])tmp(?:(?=[a-z_]*[0-9])[a-z0-9_]{4,12}|\.[A-Za-z0-9]{6,10})(?!\w)",
-        )
-    )
+_VALUE: Final = r"\"[^\"\n]*\"?|'[^'\n]*'?|[^\s,;\"'\[\](){}&]+"
+_FRACTION: Final = r"(?:[.,]\d{1,9})?"
+
+# Every shape begins where a word begins or ends, and with a set of characters, so that it fails at
+# once almost everywhere. What a shape must not stand before or behind may itself have been hidden,
+# hence the `~` there: hiding twice hides no more than hiding once.
+_DIGIT_SHAPES: Final = (
+    r"(?=\d*[a-f])[0-9a-f]{7,63}\b",  # hexadecimal id
+    r"x[0-9a-fA-F]{6,16}\b",  # address
+    rf"\d{{3}}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d{_FRACTION})?(?:Z|[+-]\d\d:?\d\d)?\b",
+    rf"(?<![:.]\d)\d?:\d\d:\d\d{_FRACTION}\b(?!:)",  # clock time, to the second
+    r"(?<![.-]1)(?<=1)[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?\b(?![.-][\w~])",  # 2014 to 2033
+    r"(?<!\.\d)(?!\d\d0s\b)\d{0,6}(?:\.\d{1,9})?[ ]?(?:ns|us|\u00b5s|ms|s|secs?|seconds?)\b",
 )
+_SHAPES: Final = (
+    rf"(?:{_KEY})[\"']?[ \t]?[:=][ \t]?(?:{_VALUE})",
+    r"[pP](?:id|ID|rocess [iI][dD])[ ]\d{2,7}\b",
+    r"\[(?<=[A-Za-z]\[)\d{2,7}\](?=:)",  # the process in a line of a system log
+    r"tmp(?<=[/\\]tmp)(?:(?=[a-z_]*[0-9])[a-z0-9_]{4,12}|\.[A-Za-z0-9]{6,10})\b",
+    r"[0-9a-fA-F][0-9a-fA-F]{7}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b",
+    r"[a-f](?=[a-f]*[0-9])[0-9a-f]{7,63}\b",
+    rf"[0-9](?:{'|'.join(_DIGIT_SHAPES)})",
+)
+_VOLATILE: Final = re.compile(rf"\b(?:{'|'.join(_SHAPES)})")
 
 
 def mask(text: str) -> str:
-    """Returns a text with its volatile values hidden; of a long one only head and tail."""
-    if len(text) <= HEAD + TAIL:
-        return _VOLATILE.sub(_SIGN, text)
-    head, _, tail = mask_parts(text)
-    return f"{head}\n\u2026\n{tail}"
+    """Returns a text with its volatile values hidden; of a long text only head and tail."""
+    head, middle, tail = mask_parts(text)
+    return f"{head}\n\u2026\n{tail}" if middle else head
 
 
 def mask_parts(text: str) -> tuple[str, str, str]:
-    """Returns masked head, middle as it is, masked tail. A text of up to 10 kB is all head."""
+    """Returns the masked head, the middle as it is, the masked tail.
+
+    A text of up to 10,240 characters is all head.
+    """
     if len(text) <= HEAD + TAIL:
         return _VOLATILE.sub(_SIGN, text), "", ""
-    return (
-        _VOLATILE.sub(_SIGN, text[:HEAD]),
-        text[HEAD:-TAIL],
-        _VOLATILE.sub(_SIGN, text[-TAIL:]),
-    )
+    head, tail = _VOLATILE.sub(_SIGN, text[:HEAD]), _VOLATILE.sub(_SIGN, text[-TAIL:])
+    return head, text[HEAD:-TAIL], tail

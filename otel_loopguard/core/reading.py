@@ -37,7 +37,7 @@ encode: Final = json.JSONEncoder(
 ).encode
 """Writes plain JSON types, whole floats aside, in the canonical form."""
 
-_ITEMS: Final = type({"": 0}.items())
+_items: Final = dict[object, object].items  # past an `items` of a subclass's own
 _LEAST: Final = 64  # characters of a text that are read even when all room is used up
 
 
@@ -61,13 +61,21 @@ class Reader:
         self._level = 0  # how many containers are around this place
         self._inside_object = False
 
-    def read(self, value: object) -> object:
-        """Returns the value reduced.
+    def reduce(self, value: object) -> object:
+        """Returns the value reduced to plain JSON types.
 
         Raises:
-            UnknownValueError: it has no stable content or exceeds the limits.
-            Exception: whatever the value's own code raised.
+            UnknownValueError: it has no stable content, exceeds the limits, or its code raised.
         """
+        try:
+            return self.read(value)
+        except UnknownValueError:
+            raise
+        except Exception as error:
+            raise UnknownValueError from error
+
+    def read(self, value: object) -> object:
+        """Reduces a value at the present place."""
         self._nodes -= 1
         if self._nodes < 0:
             raise UnknownValueError
@@ -217,14 +225,16 @@ def _decimal(value: Decimal) -> object:
     return _float(number) if Decimal(float.__repr__(number)) == value else f"#{value!s}"
 
 
-_SIZED: Final[frozenset[type[object]]] = frozenset({dict, list, tuple, set, frozenset, _ITEMS})
+_SIZED: Final[frozenset[type[object]]] = frozenset(
+    {dict, list, tuple, set, frozenset, type(_items({}))}
+)
 _READERS: Final[Mapping[type, Callable[[Reader, Any], object]]] = {
     type(None): lambda _, v: v,
     bool: lambda _, v: v,
     int: lambda _, v: _int(v),
     float: lambda _, v: _float(v),
     str: Reader.text,
-    dict: lambda r, v: r.mapping(dict.items(cast("dict[object, object]", v))),
+    dict: lambda r, v: r.mapping(_items(v)),
     list: Reader.sequence,
     tuple: Reader.sequence,
     deque: Reader.sequence,

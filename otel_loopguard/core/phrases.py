@@ -1,0 +1,69 @@
+"""What a text says by its words, where words may count: short texts, and texts of failures."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from otel_loopguard.core.model import Outcome
+from otel_loopguard.core.words import ACKS, ERROR_START, FAILURES, SHORT
+
+SHORT_CHARS: Final = 200
+"""Up to this length a text may be told by its words."""
+
+_FAILURE_CHARS: Final = 2_000  # of a failure's text, from its start
+_CLASSES: Final = (
+    (Outcome.UNKNOWN_TOOL, re.compile(r"(?:Unknown|NoSuch|Missing)Tool|Tool(?:NotFound|Missing)")),
+    (
+        Outcome.INVALID_ARGS,
+        re.compile(r"Validation|JSONDecode|(?:Invalid|Bad)(?:Arg|Param|Input|J)|SchemaError"),
+    ),
+    (
+        Outcome.REFUSED,
+        re.compile(r"Permission|Forbidden|Unauthori[sz]ed|Denied|Tripwire|Refus|ContentFilter"),
+    ),
+    (Outcome.TRUNCATED, re.compile(r"LengthFinish|IncompleteOutput|MaxTokens|Truncat")),
+)
+_CUT: Final = re.compile(
+    r"[\[<(](?=[^\]>)\n]{0,80}(?:truncated|clipped|cut off|omitted))[^\]>)\n]{0,120}[\]>)]"
+    r"|(?:output|response|result) (?:was )?truncated\b",
+    re.IGNORECASE,
+)
+
+
+def failure_kind(error: str, text: str) -> Outcome:
+    """Tells what kind of failure it was from the name of its class, then from its text."""
+    name = error.rpartition(".")[2]
+    for outcome, pattern in _CLASSES:
+        if pattern.search(name):
+            return outcome
+    return failure_text_kind(text)
+
+
+def failure_text_kind(text: str) -> Outcome:
+    """Tells what kind of failure a text speaks of that is known to be about one."""
+    head = text[:_FAILURE_CHARS].lower()
+    return next((o for o, pattern in FAILURES if pattern.search(head)), Outcome.ERROR)
+
+
+def starts_as_failure(text: str) -> bool:
+    """Whether a text starts as the texts of failures do, however long it is."""
+    return ERROR_START.match(text[:SHORT_CHARS].lstrip().lower()) is not None
+
+
+def short_text_kind(text: str) -> Outcome:
+    """Tells what a short text says as a whole."""
+    said = text.strip().lower()
+    if is_cut_off(text):
+        return Outcome.TRUNCATED
+    return next((o for o, pattern in SHORT if pattern.search(said)), Outcome.OK)
+
+
+def is_acknowledgement(text: str) -> bool:
+    """Whether a short text says nothing but that it is done."""
+    return text.strip(" \t\r\n.!").lower() in ACKS or short_text_kind(text) is Outcome.ACK
+
+
+def is_cut_off(text: str) -> bool:
+    """Whether a text says at its end that more was left out."""
+    return _CUT.search(text[-SHORT_CHARS:]) is not None
