@@ -46,7 +46,7 @@ def tool(
     Withheld content shows as `{}` in some dialects. An empty object is taken for a value only where
     its other half (the result of these arguments, the arguments of this result) was captured.
     """
-    if action is None:
+    if not action:
         return None
     error = values.error(view) or ("error" if failed else None)
     if result is MISSING and error:
@@ -87,7 +87,7 @@ def model(
     cut = any(str(reason) in _TRUNCATED for reason in values.sequence(values.load(finish)))
     call = Sighting(
         Kind.MODEL,
-        action or view.name,
+        action or view.name or "model",
         Source.SPAN,
         result=messages.text(response, "assistant"),
         error=values.error(view),
@@ -138,7 +138,7 @@ def agent(
         end_ns=view.end_ns,
         span=view.reference,
     )
-    return Reading(Role.AGENT, (seen,) if action else (), action, conversation_id, dialect)
+    return Reading(Role.AGENT, (seen,) if action else (), action or None, conversation_id, dialect)
 
 
 def tokens(attributes: Mapping[str, object], total: str, parts: tuple[tuple[str, ...], ...]) -> int:

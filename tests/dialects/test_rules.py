@@ -276,6 +276,15 @@ def test_haystack_without_replies_or_with_odd_ones_is_still_a_model_call() -> No
     assert read(made({}, name="haystack.agent.step.tool")) is None
 
 
+@pytest.mark.parametrize("role", ["TOOL", "LLM", "AGENT"])
+def test_nobody_is_called_by_an_empty_name(role: str) -> None:
+    reading = read(made({"openinference.span.kind": role}, name=".run" if role != "LLM" else ""))
+    assert (reading is None) == (role == "TOOL")
+    if reading is not None:
+        assert reading.agent is None
+        assert [step.action for step in reading.sightings] == (["model"] if role == "LLM" else [])
+
+
 STARTS = {
     ("execute_tool find", "strands.telemetry.tracer"): Start(Role.TOOL, "find"),
     ("invoke_agent planner", "gcp.vertex.agent"): Start(Role.AGENT, "planner"),
