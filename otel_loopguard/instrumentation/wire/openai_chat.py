@@ -116,7 +116,7 @@ class _Call:
 
 
 def _part(message: object) -> Part:
-    role, content = get(message, "role"), get(message, "content")
+    role, content = string(get(message, "role")), get(message, "content")
     if role == "assistant":
         return Part("assistant", _text(message), _asks(message))
     if role == "user":

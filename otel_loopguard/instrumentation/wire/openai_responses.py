@@ -69,7 +69,7 @@ class StreamReader:
 
     def feed(self, event: object) -> None:
         """Take in one event."""
-        kind = get(event, "type")
+        kind = string(get(event, "type"))
         if response := get(event, "response"):
             self._response = response
             self._ended = kind in _ENDS
@@ -90,7 +90,7 @@ class StreamReader:
 
 
 def _part(item: object) -> Part:
-    kind, role = string(get(item, "type")) or "message", get(item, "role")
+    kind, role = string(get(item, "type")) or "message", string(get(item, "role"))
     if kind == "message" and role in {"user", "assistant"}:
         content = get(item, "content")
         text = text_of(content) or "".join(
