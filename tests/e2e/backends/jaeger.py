@@ -93,7 +93,7 @@ def find_or_build() -> Path:
             raise JaegerMissing(f"JAEGER_BIN={named} is not a program")
         return Path(named)
     beside = str(Path(sys.executable).with_name("go"))  # `make go`
-    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go") or shutil.which(beside)
+    go = shutil.which(beside) or shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     sums = hashlib.sha256((SOURCE / "go.sum").read_bytes()).hexdigest()[:12]
     if go is None:
         builds = sorted(_cache().glob(f"jaeger-{VERSION}-*-{sums}"))
