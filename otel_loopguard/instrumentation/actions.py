@@ -104,6 +104,11 @@ class Action:
             start_time=self.start_ns,
         )
 
+    @property
+    def adopted(self) -> bool:
+        """Whether another instrumentation's span shows the call."""
+        return self.span is not None and not self._own
+
     def showing(self) -> trace.Span | None:
         """The span that shows the call at its end; None if a foreign one has ended already."""
         if self.span is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -18,9 +19,16 @@ from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.scope import Run, action_of, current_run, enter_run, reference
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from opentelemetry.context import Context
 
     from otel_loopguard.sdk.pipeline import Pipeline
+
+
+INTERRUPTED: Final = "interrupted"
+"""The reason of a run that waits for somebody and is no step of its parent yet."""
+MAX_RESUMABLE: Final = 1_000
 
 
 def new_run_id() -> str:
@@ -53,34 +61,51 @@ class AgentScope:
 
     __slots__ = ("_ended", "_input_key", "_start_ns", "_step_of", "context", "pipeline", "run")
 
-    def __init__(self, pipeline: Pipeline, name: str | None, given: object, *, later: bool) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        name: str | None,
+        given: object,
+        *,
+        later: bool,
+        earlier: Run | None,
+    ) -> None:
         self._ended = False
         self._start_ns = time.time_ns()
         self.pipeline = pipeline
-        self._input_key = pipeline.guard.fingerprinter.of_args(given)
         outer = current_run()
         parent = outer if outer is not None and outer.scoped else None
         # A sub-agent that runs inside a tool call is seen by its parent as that call.
         self._step_of = None if isinstance(action_of(), ToolCall) else parent
+        self._input_key: str | None = None
+        if self._step_of is not None:
+            self._input_key = pipeline.guard.fingerprinter.of_args(given)
+        run_id = earlier.id if earlier is not None else new_run_id()
         if later:
-            span, run_id = trace.INVALID_SPAN, new_run_id()
-            inside = otel_context.get_current()
+            span, inside = trace.INVALID_SPAN, otel_context.get_current()
         else:
-            span, run_id = start_agent_span(pipeline, name)
+            links = [trace.Link(earlier.span.get_span_context())] if earlier is not None else None
+            span, _ = start_agent_span(pipeline, name, run_id=run_id, links=links)
             inside = trace.set_span_in_context(span)
         self.run = Run(run_id, name, span=span, parent=parent)
         self.context = enter_run(self.run, inside)
 
     @guarded("end of an agent run")
     def finish(
-        self, result: object = MISSING, *, failure: str | None = None, reason: str = "answer"
+        self,
+        result: object = MISSING,
+        *,
+        failure: str | None = None,
+        reason: str = "answer",
+        keep: bool = False,
     ) -> None:
         """The agent is done; only the first time counts.
 
         Args:
             result: what it gave back.
             failure: the class of the failure, if it failed.
-            reason: what `loopguard.end_reason` says: answer, closed, error or exit.
+            reason: what `loopguard.end_reason` says: answer, closed, interrupted, error or exit.
+            keep: whether the run may go on later, under another span.
         """
         if self._ended:
             return
@@ -91,12 +116,12 @@ class AgentScope:
             span.set_attribute(names.ERROR_TYPE, failure)
             span.set_status(Status(StatusCode.ERROR, failure))
         try:
-            if self._step_of is not None:
+            if self._step_of is not None and reason != INTERRUPTED:
                 seen = self._sighting(result, failure)
                 self.pipeline.see(self._step_of, seen, span, context=self.context)
         finally:
             span.end()
-            self.pipeline.end_run(self.run, "error" if failure else reason)
+            self.pipeline.end_run(self.run, "error" if failure else reason, keep=keep)
 
     def fail(self, error: BaseException) -> None:
         """The agent raised; what is no Exception (a cancellation, an exit) is no failure of it."""
@@ -120,7 +145,12 @@ class AgentScope:
 
 @guarded("start of an agent run")
 def open_agent(
-    pipeline: Pipeline, name: str | None, given: object = MISSING, *, later: bool = False
+    pipeline: Pipeline,
+    name: str | None,
+    given: object = MISSING,
+    *,
+    later: bool = False,
+    earlier: Run | None = None,
 ) -> AgentScope:
     """Begin an agent run.
 
@@ -129,5 +159,26 @@ def open_agent(
         name: the agent's name.
         given: its task, which makes two runs of a sub-agent the same call.
         later: another instrumentation is about to show this run on a span of its own.
+        earlier: the run that goes on here, where it was interrupted.
     """
-    return AgentScope(pipeline, name, given, later=later)
+    return AgentScope(pipeline, name, given, later=later, earlier=earlier)
+
+
+class Resumable:
+    """The runs that may go on later, by what their framework calls them. Bounded; oldest go."""
+
+    def __init__(self, limit: int = MAX_RESUMABLE) -> None:
+        self._runs: OrderedDict[Hashable, Run] = OrderedDict()
+        self._limit = limit
+
+    def put(self, key: Hashable, run: Run) -> None:
+        """Remember a run that has stopped."""
+        where = trace.NonRecordingSpan(run.span.get_span_context())
+        self._runs.pop(key, None)
+        self._runs[key] = Run(run.id, run.agent, span=where)
+        if len(self._runs) > self._limit:
+            self._runs.popitem(last=False)
+
+    def take(self, key: Hashable) -> Run | None:
+        """The run that goes on now, if it is remembered."""
+        return self._runs.pop(key, None)

@@ -92,7 +92,20 @@ async def await_(scope: Scope, function: Callable[[], Awaitable[_R]]) -> _R:
     return result
 
 
-class _Items:
+class Items(Protocol):
+    """Reads the result of a stream out of its items."""
+
+    def add(self, item: object, /) -> None:
+        """The next item."""
+        ...
+
+    @property
+    def result(self) -> object:
+        """What the stream gave back, MISSING if that is not known."""
+        ...
+
+
+class _AllItems:
     """The items of a stream, as far as they are few enough to be its result."""
 
     def __init__(self) -> None:
@@ -107,14 +120,18 @@ class _Items:
         return MISSING if self._items is None else self._items
 
 
-def iterate(begin: Callable[[], Scope | None], iterator: Iterator[Any]) -> Generator[Any, Any, Any]:
+def iterate(
+    begin: Callable[[], Scope | None],
+    iterator: Iterator[Any],
+    make_items: Callable[[], Items] = _AllItems,
+) -> Generator[Any, Any, Any]:
     """Pass on what an iterator yields; each step of it runs inside a scope.
 
     The scope begins with the first step, as the application's own code does. Where `begin` gives
-    None, the iterator is passed on as it is.
+    None, the iterator is passed on as it is. `make_items` makes what reads the result.
     """
     scope = begin() or NO_SCOPE
-    items = _Items()
+    items = make_items()
     step: Callable[[], Any] = partial(next, iterator)
     while True:
         try:
@@ -139,11 +156,13 @@ def iterate(begin: Callable[[], Scope | None], iterator: Iterator[Any]) -> Gener
 
 
 async def aiterate(
-    begin: Callable[[], Scope | None], iterator: AsyncIterator[Any]
+    begin: Callable[[], Scope | None],
+    iterator: AsyncIterator[Any],
+    make_items: Callable[[], Items] = _AllItems,
 ) -> AsyncGenerator[Any, Any]:
     """Pass on what an async iterator yields; like `iterate`."""
     scope = begin() or NO_SCOPE
-    items = _Items()
+    items = make_items()
     step: Callable[[], Awaitable[Any]] = iterator.__anext__
     while True:
         try:

@@ -1,10 +1,61 @@
-"""Rows come with the framework."""
+"""langchain-core: tools and chat models, whatever agent or graph calls them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from otel_loopguard.instrumentation.hooks import aiterates, awaits, calls, iterates
+from otel_loopguard.instrumentation.langchain_callbacks import shown_by_another
+from otel_loopguard.instrumentation.langchain_models import (
+    ModelRun,
+    Reply,
+    are_several,
+    model_and_provider,
+)
+from otel_loopguard.instrumentation.langchain_tools import ToolRun, formatting, model_arguments
+from otel_loopguard.instrumentation.models import open_model
+from otel_loopguard.instrumentation.table import Row
+from otel_loopguard.instrumentation.tools import open_tool
 
 if TYPE_CHECKING:
-    from otel_loopguard.instrumentation.table import Row
+    from collections.abc import Mapping
 
-ROWS: tuple[Row, ...] = ()
+    from otel_loopguard.instrumentation.wiring import Wiring
+
+
+def _tool(
+    wired: Wiring, tool: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> ToolRun | None:
+    given = args[0] if args else kwargs.get("tool_input")
+    call = open_tool(
+        wired,
+        tool.name,
+        model_arguments(tool, given),
+        call_id=kwargs.get("tool_call_id"),
+        later=shown_by_another(),
+    )
+    return None if call is None else ToolRun(call)
+
+
+def _model(
+    wired: Wiring, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> ModelRun | None:
+    if are_several(args[0] if args else kwargs.get("messages")):
+        return None  # the provider's SDK shows each
+    name, provider = model_and_provider(model, kwargs)
+    call = open_model(wired.pipeline, name, provider, later=shown_by_another())
+    return None if call is None else ModelRun(call)
+
+
+_TOOLS: Final = "langchain_core.tools.base"
+_MODELS: Final = "langchain_core.language_models.chat_models"
+
+ROWS: Final = (
+    Row(_TOOLS, "BaseTool.run", calls(_tool)),
+    Row(_TOOLS, "BaseTool.arun", awaits(_tool)),
+    Row(_TOOLS, "_format_output", formatting),
+    Row(_MODELS, "BaseChatModel.generate", calls(_model)),
+    Row(_MODELS, "BaseChatModel.agenerate", awaits(_model)),
+    Row(_MODELS, "BaseChatModel.stream", iterates(_model, Reply)),
+    Row(_MODELS, "BaseChatModel.astream", aiterates(_model, Reply)),
+)

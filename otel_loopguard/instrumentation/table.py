@@ -90,10 +90,12 @@ class Patches:
 
     def _wrap(self, module: ModuleType, row: Row, wiring: Wiring) -> None:
         try:
-            wrapt.resolve_path(module, row.target)
+            found = wrapt.resolve_path(module, row.target)[2]
         except AttributeError:
             logger.debug("otel_loopguard: %s has no %s; skipped", row.module, row.target)
             return
+        if any(found is handle for _, _, handle in self._applied):
+            return  # a module that only passes on what another row has wrapped
         handle = wrapt.wrap_object(
             module,
             row.target,

@@ -10,6 +10,7 @@ from opentelemetry.trace import SpanKind
 from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting
 from otel_loopguard.dialects import Role
+from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.actions import Action, error_type, open_around
 from otel_loopguard.instrumentation.content import as_text
 from otel_loopguard.runtime import guarded
@@ -29,7 +30,7 @@ OUTSIDE: Final = Run("", scoped=False)
 class ToolCall(Action):
     """One execution of a tool. Make it with `open_tool`."""
 
-    __slots__ = ("_args_key", "_round", "call_id")
+    __slots__ = ("_args_key", "_ended", "_round", "call_id")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class ToolCall(Action):
         parent: Context | None,
         later: bool,
     ) -> None:
+        self._ended = False
         self.call_id = call_id
         self._round = round_id
         self._args_key = args_key
@@ -69,13 +71,16 @@ class ToolCall(Action):
         failure: str | None = None,
         outcome: Outcome | None = None,
     ) -> None:
-        """The tool is done.
+        """The tool is done; only the first time counts.
 
         Args:
             result: what it gave back; of a failed one, its text if known (it is not exported).
             failure: the class of the failure, if it failed.
             outcome: what came of it, where the hook knows more than the values tell.
         """
+        if self._ended:
+            return
+        self._ended = True
         end_ns = time.time_ns()
         span = self.showing()
         if failure is not None:
@@ -109,7 +114,7 @@ class ToolCall(Action):
     def fail(self, error: BaseException) -> None:
         """The tool raised. What is no Exception (a cancellation, an exit) says nothing of it."""
         if isinstance(error, Exception):
-            self.finish(error.args or MISSING, failure=error_type(error))
+            self.finish(error.args or str(error), failure=error_type(error))
         else:
             self.finish(outcome=Outcome.UNKNOWN)
 
@@ -171,7 +176,7 @@ def open_tool(
         args,
         args_key,
         call_id=claim.call_id if claim is not None else call_id,
-        round_id=claim.round if claim is not None else None,
+        round_id=claim.round if claim is not None else rounds.of(run.id if run else "", call_id),
         shown=name if offered else UNKNOWN_TOOL,
         parent=claim.context if claim is not None else None,
         later=later,

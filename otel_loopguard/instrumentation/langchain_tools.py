@@ -1,0 +1,120 @@
+"""A LangChain tool call: its arguments without what the framework injects, and its result."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from otel_loopguard.core.model import MISSING, Outcome
+from otel_loopguard.instrumentation.langchain_values import content_of, is_message, messages_in
+from otel_loopguard.instrumentation.tools import ToolCall
+from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk.scope import action_of
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from otel_loopguard.instrumentation.table import Wrapper
+    from otel_loopguard.instrumentation.wiring import Wiring
+
+TOOL_ERROR = "tool_error"
+"""The failure of a tool whose exception its own settings turned into a message."""
+
+
+def model_arguments(tool: Any, given: object) -> object:
+    """The arguments as the model wrote them: without injected state, store or runtime."""
+    if not isinstance(given, dict):
+        return given
+    drop = getattr(tool, "_filter_injected_args", None)
+    if drop is not None:
+        return drop(given)
+    injected = _injected(getattr(tool, "args_schema", None))
+    arguments = cast("dict[str, object]", given)
+    return {name: value for name, value in arguments.items() if name not in injected}
+
+
+@lru_cache(maxsize=1_024)
+def _injected(schema: Any) -> frozenset[str]:
+    """The fields of a tool's schema that no model fills (langchain-core before 1.0)."""
+    fields: dict[str, Any] = getattr(schema, "model_fields", {})
+    return frozenset(
+        name for name, field in fields.items() if any(map(_marks_injected, field.metadata))
+    )
+
+
+def _marks_injected(mark: object) -> bool:
+    kind = mark if isinstance(mark, type) else type(mark)
+    return any(base.__name__ == "InjectedToolArg" for base in kind.__mro__)
+
+
+def is_pause(error: BaseException) -> bool:
+    """Whether an exception says that a person is asked first: the call will come again."""
+    return _is_a(error, "GraphInterrupt")
+
+
+def is_signal(error: BaseException) -> bool:
+    """Whether an exception steers the graph and is no failure."""
+    return _is_a(error, "GraphBubbleUp") or is_pause(error)
+
+
+def _is_a(error: BaseException, name: str) -> bool:
+    return any(kind.__name__ == name for kind in type(error).__mro__)
+
+
+class ToolRun:
+    """A tool call as its scope in LangChain: reads what `BaseTool.run` gives back or raises."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: ToolCall) -> None:
+        self._call = call
+
+    @property
+    def context(self) -> Context:
+        """The context that the tool runs in."""
+        return self._call.context
+
+    @guarded("result of a tool")
+    def finish(self, result: object = MISSING) -> None:
+        """The tool gave something back."""
+        failed = getattr(result, "status", None) == "error" and is_message(result)
+        self._call.finish(tool_content(result), failure=TOOL_ERROR if failed else None)
+
+    @guarded("failure of a tool")
+    def fail(self, error: BaseException) -> None:
+        """The tool raised; an interrupt is no failure."""
+        if is_signal(error):
+            self._call.finish(outcome=Outcome.PENDING if is_pause(error) else Outcome.UNKNOWN)
+        else:
+            self._call.fail(error)
+
+
+def tool_content(result: object) -> object:
+    """What a tool said: a message's content; of a command, what it writes into the state."""
+    if is_message(result):
+        return content_of(result)
+    if hasattr(result, "update") and hasattr(result, "goto"):
+        return [getattr(result, "goto"), _without_ids(getattr(result, "update"))]  # noqa: B009
+    return result
+
+
+def _without_ids(update: object) -> object:
+    if not isinstance(update, dict):
+        return update
+    written = dict(cast("dict[str, object]", update))
+    if messages_in(written) is not None:
+        written["messages"] = [content_of(message) for message in messages_in(written) or ()]
+    return written
+
+
+def formatting(_wired: Wiring) -> Wrapper:
+    """Wraps the last thing that happens while another instrumentation's span is still open."""
+
+    def wrapper(wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> Any:
+        output = wrapped(*args, **kwargs)
+        call = action_of()
+        if isinstance(call, ToolCall) and call.adopted:
+            ToolRun(call).finish(output)
+        return output
+
+    return wrapper
