@@ -1,10 +1,44 @@
-"""Rows come with the framework."""
+"""anthropic: its clients, with or without their own spans, and its tool runner."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from otel_loopguard.instrumentation.clients import Wires, async_post, post
+from otel_loopguard.instrumentation.hooks import awaits, calls
+from otel_loopguard.instrumentation.runners import RunnerCall
+from otel_loopguard.instrumentation.table import Row
+from otel_loopguard.instrumentation.tools import open_tool
+from otel_loopguard.instrumentation.wire import anthropic_messages
 
 if TYPE_CHECKING:
-    from otel_loopguard.instrumentation.table import Row
+    from collections.abc import Mapping
 
-ROWS: tuple[Row, ...] = ()
+    from otel_loopguard.instrumentation.wiring import Wiring
+
+_WIRES: Final[Wires] = {"/messages": anthropic_messages}
+_CLIENT: Final = "anthropic._base_client"
+_RUNNER: Final = "anthropic.lib.tools._beta_runner"
+
+
+def _has_spans(client: Any) -> bool:
+    """Whether the client opens a span inside of its `post`."""
+    return getattr(client, "_tracer", None) is not None
+
+
+def _execution(
+    wired: Wiring, _: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> RunnerCall | None:
+    use = kwargs.get("tool_use") or args[-1]
+    call = open_tool(wired, use.name, use.input, call_id=use.id)
+    return None if call is None else RunnerCall(call, "content")
+
+
+ROWS: tuple[Row, ...] = (
+    Row(_CLIENT, "SyncAPIClient.post", post(_WIRES, _has_spans)),
+    Row(_CLIENT, "AsyncAPIClient.post", async_post(_WIRES, _has_spans)),
+    Row(_RUNNER, "BaseSyncToolRunner._run_tool", calls(_execution)),
+    Row(_RUNNER, "BaseAsyncToolRunner._run_tool", awaits(_execution)),
+    Row(_RUNNER, "BaseSyncToolRunner._run_toolset_member", calls(_execution)),
+    Row(_RUNNER, "BaseAsyncToolRunner._run_toolset_member", awaits(_execution)),
+)

@@ -10,25 +10,27 @@ from __future__ import annotations
 import threading
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.trace import Link as SpanLink
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from otel_loopguard.core.conversation import Answered, Chain, Conversations, Link, LinkKind
+from otel_loopguard.core.conversation import Answered, Chain, Conversations, LinkKind
 from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import Kind, Outcome, Sighting, Source
 from otel_loopguard.instrumentation.agents import start_agent_span
 from otel_loopguard.instrumentation.models import ModelCall, is_nested, surrounding_model_span
-from otel_loopguard.instrumentation.tools import tool_attributes
+from otel_loopguard.instrumentation.tools import ToolCall, tool_attributes
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, current_run, enter_run, reference
+from otel_loopguard.sdk.scope import Run, action_of, current_run, enter_run, reference
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opentelemetry.context import Context
 
     from otel_loopguard.core.exchange import ModelRequest, ModelResponse
@@ -50,23 +52,42 @@ class Claim(NamedTuple):
     context: Context | None
 
 
+class Early(NamedTuple):
+    """A call that was executed before the response that asks for it was complete."""
+
+    name: str
+    args_key: str | None
+    call_id: str
+
+
 @dataclass(slots=True)
 class Loop:
     """What the instrumentation keeps of a conversation.
 
     Attributes:
         run: its run.
-        context: where its spans hang; None for the context of each call.
         span: the `invoke_agent` span that is open for it, if it is ours and open.
+        parent: the span that its spans hang below; None for the span of the code that runs.
+        inherited: whether some scope around the conversation is the run.
+        early: what was executed already of the response that is streaming.
     """
 
     run: Run
-    context: Context | None = None
     span: trace.Span | None = None
+    parent: trace.Span | None = None
+    inherited: bool = False
+    early: list[Early] = field(default_factory=list["Early"])
+
+    @property
+    def context(self) -> Context | None:
+        """The context of the code that runs, moved below the parent; None where that is no move."""
+        if self.parent is None:
+            return None
+        return enter_run(self.run, trace.set_span_in_context(self.parent))
 
 
 class Turn:
-    """One model call of a conversation."""
+    """One model call of a conversation, until it is finished or has failed: once."""
 
     __slots__ = ("_chain", "_handwritten", "call")
 
@@ -77,13 +98,23 @@ class Turn:
 
     def finish(self, response: ModelResponse | None) -> None:
         """The model has answered; None if what it said could not be read."""
-        self.call.finish(response)
+        if self._handwritten.settle(self):
+            self.call.finish(response)
+            self._respond(response)
+
+    def fail(self, error: BaseException, response: ModelResponse | None = None) -> None:
+        """The call raised; `response` is what had come until then."""
+        if self._handwritten.settle(self):
+            self.call.fail(error, response)
+            self._respond(response)
+
+    def later(self, task: Callable[[], object]) -> None:
+        """Do something soon. Safe wherever garbage is collected."""
+        self._handwritten.later(task)
+
+    def _respond(self, response: ModelResponse | None) -> None:
         if response is not None:
             self._handwritten.respond(self._chain, response)
-
-    def fail(self, error: BaseException) -> None:
-        """The call raised."""
-        self.call.fail(error)
 
 
 class Handwritten:
@@ -99,6 +130,8 @@ class Handwritten:
         self._agent = agent
         self._lock = threading.RLock()
         self._conversations = self._fresh()
+        self._turns: dict[int, Turn] = {}
+        self._later: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._used = False
 
     def _fresh(self) -> Conversations:
@@ -110,16 +143,22 @@ class Handwritten:
         )
 
     @guarded("start of a model call")
-    def begin(self, request: ModelRequest) -> Turn | None:
-        """A request is about to be sent; None if an outer layer shows the model call already."""
+    def begin(self, request: ModelRequest, *, later: bool = False) -> Turn | None:
+        """A request is about to be sent; None if an outer layer shows the model call already.
+
+        Args:
+            request: what is sent.
+            later: another instrumentation is about to show this call on a span of its own.
+        """
         if is_nested():
             return None
+        self._do_later()
         now_ns = time.time_ns()
         around = surrounding_model_span()
         with self._lock:
             self._used = True
             link = self._conversations.request(request, now_ns, _hint.get())
-            loop = self._loop(link, around)
+            loop = self._loop(link.chain, around)
         for chain in link.evicted:
             self._let_go(chain, "expired")
         _hint.set(link.chain)
@@ -135,34 +174,40 @@ class Handwritten:
             request.model,
             request.provider,
             around=around,
-            parent=loop.context if loop.span is not None else None,
+            parent=None if around is not None else loop.context,
+            later=later,
         )
         if around is not None:  # the calls that it will ask for hang below it
-            loop.context = trace.set_span_in_context(around, otel_context.get_current())
-        return Turn(self, link.chain, call)
+            loop.parent = around
+        turn = Turn(self, link.chain, call)
+        self._turns[id(turn)] = turn
+        return turn
 
-    def _loop(self, link: Link, around: trace.Span | None) -> Loop:
-        """The loop of a request's conversation, with a span open for it where it needs one."""
-        chain, scope = link.chain, current_run()
+    def _loop(self, chain: Chain, around: trace.Span | None) -> Loop:
+        """The loop of a conversation, with a span open for it where it needs one.
+
+        A conversation that offers tools inside of a tool call is a sub-agent: a run of its own.
+        """
+        scope = current_run()
+        in_scope = scope is not None and scope.scoped
         loop = chain.data if isinstance(chain.data, Loop) else None
-        if scope is not None and scope.scoped:
-            loop = Loop(scope)
-        elif chain.one_shot:
-            return Loop(scope or Run("", scoped=False))
+        if chain.one_shot:
+            return Loop(scope or Run("", scoped=False), inherited=True)
+        if scope is not None and in_scope and not isinstance(action_of(), ToolCall):
+            loop = Loop(scope, inherited=True)
         elif around is not None:
-            loop = loop or Loop(Run(chain.run, self._agent))
+            loop = loop or Loop(Run(chain.run, self._agent, parent=scope if in_scope else None))
         elif loop is None or loop.span is None:
-            loop = self._open(chain, loop)
+            loop = self._open(chain, loop, scope if in_scope else None)
         chain.data = loop
         return loop
 
-    def _open(self, chain: Chain, before: Loop | None) -> Loop:
+    def _open(self, chain: Chain, before: Loop | None, outer: Run | None) -> Loop:
         """Open an agent span; one for a conversation that goes on links to the one before it."""
         earlier = before.run.span.get_span_context() if before is not None else None
         links = [SpanLink(earlier)] if earlier is not None and earlier.is_valid else None
         span, run_id = start_agent_span(self._pipeline, self._agent, run_id=chain.run, links=links)
-        run = Run(run_id, self._agent, span=span)
-        return Loop(run, enter_run(run, trace.set_span_in_context(span)), span)
+        return Loop(Run(run_id, self._agent, span=span, parent=outer), span, span)
 
     def _show(self, loop: Loop, seen: Answered, request: ModelRequest, now_ns: int) -> None:
         """Give an answered call that nobody showed a span from its asking to its answer."""
@@ -209,6 +254,10 @@ class Handwritten:
         now_ns = time.time_ns()
         with self._lock:
             self._conversations.response(chain, response, now_ns)
+            loop = chain.data
+            while isinstance(loop, Loop) and loop.early:
+                call = loop.early.pop()
+                self._conversations.claim(call.name, call.args_key, chain, call.call_id)
         if chain.ended:
             self._let_go(chain, "answer")
 
@@ -216,15 +265,46 @@ class Handwritten:
         """The pending call that an execution belongs to; from now on it counts as shown."""
         if not self._used:
             return None
+        hint = _hint.get()
         with self._lock:
-            call = self._conversations.claim(name, args_key, _hint.get(), call_id)
-            loop = call.chain.data if call is not None else None
-        if call is None or not isinstance(loop, Loop):
+            call = self._conversations.claim(name, args_key, hint, call_id)
+            if call is None:
+                return self._claim_early(hint, name, args_key, call_id)
+        loop = call.chain.data
+        if not isinstance(loop, Loop):
             return None
         return Claim(loop.run, call.uid, call.round, loop.context)
 
+    @staticmethod
+    def _claim_early(
+        hint: Chain | None, name: str, args_key: str | None, call_id: str | None
+    ) -> Claim | None:
+        """The call of a response that is still streaming, where the caller knows the call's id."""
+        if hint is None or not hint.awaiting or not call_id or not isinstance(hint.data, Loop):
+            return None
+        loop = hint.data
+        loop.early.append(Early(name, args_key, call_id))
+        return Claim(loop.run, call_id, f"{hint.run}/{hint.seq + 1}", loop.context)
+
+    def settle(self, turn: Turn) -> bool:
+        """Whether a turn ends now, and had not ended before."""
+        return self._turns.pop(id(turn), None) is not None
+
+    def later(self, task: Callable[[], object]) -> None:
+        """Do something at the next model call or tick. Safe wherever garbage is collected."""
+        self._later.put(task)
+
+    def _do_later(self) -> None:
+        while True:
+            try:
+                task = self._later.get_nowait()
+            except Empty:
+                return
+            task()
+
     def expire(self, now_ns: int) -> None:
         """Let go of the conversations that fell silent."""
+        self._do_later()
         with self._lock:
             gone = self._conversations.expire(now_ns)
         for chain in gone:
@@ -233,6 +313,9 @@ class Handwritten:
     @guarded("exit")
     def close(self) -> None:
         """The process ends, or the instrumentation is taken away: end what is open."""
+        self._do_later()
+        for turn in tuple(self._turns.values()):
+            turn.finish(None)
         with self._lock:
             gone = self._conversations.drain()
         for chain in gone:
@@ -242,16 +325,17 @@ class Handwritten:
         """In a forked child: the open spans are the parent's to end."""
         self._lock = threading.RLock()
         self._conversations = self._fresh()
+        self._turns = {}
+        self._later = SimpleQueue()
         self._used = False
 
     def _let_go(self, chain: Chain, reason: str) -> None:
-        loop = chain.data
-        if isinstance(loop, Loop):
-            self._end_span(loop, reason)
+        """End the span of a conversation and its run, unless that is the run of a scope around.
 
-    def _end_span(self, loop: Loop, reason: str) -> None:
-        """End a loop's span; its episode is kept after an answer, since a user may go on."""
-        if loop.run.id == "" or (loop.span is None and loop.context is None):
+        The episode is kept after an answer, since a user may go on.
+        """
+        loop = chain.data
+        if not isinstance(loop, Loop) or loop.inherited:
             return
         if loop.span is not None:
             loop.span.set_attribute(names.END_REASON, reason)

@@ -84,9 +84,15 @@ class ModelCall(Action):
         finally:
             self.close(end_ns)
 
-    def fail(self, error: BaseException) -> None:
-        """The call raised."""
-        self.finish(failure=error_type(error))
+    def fail(self, error: BaseException, response: ModelResponse | None = None) -> None:
+        """The call raised. What is no Exception (a cancellation, an exit) is no failure of it.
+
+        Args:
+            error: what it raised.
+            response: what had come until then.
+        """
+        failure = error_type(error) if isinstance(error, Exception) else None
+        self.finish(response, failure)
 
     def _sighting(
         self, response: ModelResponse | None, failure: str | None, end_ns: int

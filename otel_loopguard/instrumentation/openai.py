@@ -1,10 +1,37 @@
-"""Rows come with the framework."""
+"""openai: its clients, and its tool runner where the installed version has one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from otel_loopguard.instrumentation.clients import Wires, async_post, post
+from otel_loopguard.instrumentation.hooks import awaits, calls
+from otel_loopguard.instrumentation.runners import RunnerCall
+from otel_loopguard.instrumentation.table import Row
+from otel_loopguard.instrumentation.tools import open_tool
+from otel_loopguard.instrumentation.wire import openai_chat, openai_responses
 
 if TYPE_CHECKING:
-    from otel_loopguard.instrumentation.table import Row
+    from collections.abc import Mapping
 
-ROWS: tuple[Row, ...] = ()
+    from otel_loopguard.instrumentation.wiring import Wiring
+
+_WIRES: Final[Wires] = {"/chat/completions": openai_chat, "/responses": openai_responses}
+_CLIENT: Final = "openai._base_client"
+_RUNNER: Final = "openai.lib.responses_tool_runner"
+
+
+def _execution(
+    wired: Wiring, _: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> RunnerCall | None:
+    item = kwargs.get("item") or args[1]
+    call = open_tool(wired, item.name, item.arguments, call_id=item.call_id)
+    return None if call is None else RunnerCall(call, "output")
+
+
+ROWS: tuple[Row, ...] = (
+    Row(_CLIENT, "SyncAPIClient.post", post(_WIRES)),
+    Row(_CLIENT, "AsyncAPIClient.post", async_post(_WIRES)),
+    Row(_RUNNER, "ResponsesToolRunner._execute_function", calls(_execution)),
+    Row(_RUNNER, "AsyncResponsesToolRunner._execute_function", awaits(_execution)),
+)
