@@ -19,7 +19,7 @@ _SMALL: Final = 6  # fields that a report on a job has, where a record of someth
 _GOOD: Final = ("ok", "success", "succeeded", "successful")
 _BAD: Final = ("iserror", "failed", "timedout")
 _NO_ERROR: Final = frozenset({"", "none", "null", "no error", "false", "0"})
-_LENGTH_REASONS: Final = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"})
+_LENGTH_REASONS: Final = frozenset({"length", "max_tokens", "max_output_tokens"})
 _CODES: Final = {
     102: Outcome.PENDING,
     202: Outcome.PENDING,
@@ -106,7 +106,8 @@ def _cut_off(fields: Fields) -> Outcome | None:
     if _any_is(fields, ("truncated", "istruncated"), value=True):
         return Outcome.TRUNCATED
     reasons = (fields.get(key) for key in ("finishreason", "stopreason"))
-    return Outcome.TRUNCATED if any(r in _LENGTH_REASONS for r in reasons) else None
+    is_length = any(isinstance(r, str) and r.lower() in _LENGTH_REASONS for r in reasons)
+    return Outcome.TRUNCATED if is_length else None
 
 
 def _stated(fields: Fields) -> Outcome | None:

@@ -7,6 +7,7 @@ guessable content cannot be looked up from its digest.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeGuard
@@ -17,9 +18,10 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.texts import sample
 
 _DIGEST_BYTES: Final = 8
-_PLACEHOLDERS: Final = frozenset(
-    {"", "{}", "n/a", "na", "none", "null", "undefined", "***", "...", "redacted", "hidden"}
-    | {"filtered", "masked", "removed", "truncated", "omitted", "not captured"}
+_PLACEHOLDER: Final = re.compile(
+    r"(?:\{\}|\*{3,20}|\.{3}|redacted|n/a|none|null|undefined"
+    r"|[<\[(](?:redacted|filtered|masked|hidden|removed|omitted|truncated|n/a|null)[>\])])?",
+    re.IGNORECASE,
 )
 _decode: Final = json.JSONDecoder(strict=False).decode
 
@@ -134,4 +136,4 @@ def is_placeholder(text: str) -> bool:
 
     For readers of foreign spans only: the real arguments of a call may well be `{}`.
     """
-    return len(text) <= 24 and text.strip(" \t\n<>[]()*").casefold() in _PLACEHOLDERS
+    return len(text) <= 24 and _PLACEHOLDER.fullmatch(text.strip()) is not None

@@ -13,6 +13,8 @@ HEAD: Final = 8_192
 TAIL: Final = 2_048
 """Of a longer text only so many characters at its start and at its end are searched."""
 
+_SEAM: Final = "\n\u2026\n"
+_WHOLE: Final = HEAD + TAIL + len(_SEAM)  # so that a text put together of head and tail is whole
 _SIGN: Final = "~"
 _KEY: Final = (
     r"(?:request|trace|span|correlation|session|message|invocation|process)[_ -]?[iI][dD]"
@@ -49,15 +51,15 @@ _VOLATILE: Final = re.compile(rf"\b(?:{'|'.join(_SHAPES)})")
 def mask(text: str) -> str:
     """Returns a text with its volatile values hidden; of a long text only head and tail."""
     head, middle, tail = mask_parts(text)
-    return f"{head}\n\u2026\n{tail}" if middle else head
+    return f"{head}{_SEAM}{tail}" if middle else head
 
 
 def mask_parts(text: str) -> tuple[str, str, str]:
     """Returns the masked head, the middle as it is, the masked tail.
 
-    A text of up to 10,240 characters is all head.
+    A text of up to 10,243 characters is all head.
     """
-    if len(text) <= HEAD + TAIL:
+    if len(text) <= _WHOLE:
         return _VOLATILE.sub(_SIGN, text), "", ""
     head, tail = _VOLATILE.sub(_SIGN, text[:HEAD]), _VOLATILE.sub(_SIGN, text[-TAIL:])
     return head, text[HEAD:-TAIL], tail

@@ -76,8 +76,7 @@ ERROR_START: Final = _any(
     r"traceback \(most recent call last\):",
     r"exitcode: \d+ \(execution failed\)",
     r"fatal:|fehler:|ausnahme:|erreur ?:|error al|excepción:",
-    r"</?(?:tool_use_)?error>",
-    unspaced=r"(?:错误|錯誤|エラー)[:\uff1a]",
+    unspaced=r"(?:错误|錯誤|エラー)[:\uff1a] <(?:tool_use_)?error>",
 )
 """How the text of a failure starts, however long it is."""
 
@@ -106,7 +105,8 @@ SHORT: Final = (
         _any(
             r"still (?:running|processing|pending|building|waiting|in progress|working)",
             r"(?:is|are) not (?:yet )?(?:ready|finished|completed?|done)",
-            r"not (?:ready|finished|completed?|done) yet|not yet (?:ready|finished|completed?|done)",
+            r"not (?:ready|finished|completed?|done) yet",
+            r"not yet (?:ready|finished|completed?|done)",
             r"has not (?:yet )?(?:ended|finished|completed)",
             r"(?:^|status: |state: )(?:in progress|pending|queued|processing|running)",
             r"please wait|check (?:back|again) (?:later|in)|try again (?:later|in)",
