@@ -1,0 +1,29 @@
+"""Fixtures of the framework tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from examples.scripted_model import ScriptedModel
+from tests.frameworks.support import Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedModel]:
+    """A model that says what its name says."""
+    with ScriptedModel() as model:
+        yield model
+
+
+@pytest.fixture
+def telemetry() -> Iterator[Telemetry]:
+    """Instrumented, with a provider of its own."""
+    telemetry = Telemetry()
+    telemetry.instrument()
+    yield telemetry
+    telemetry.uninstrument()
