@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from otel_loopguard.core.records import remember
+from otel_loopguard.core.records import newest, remember
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.model import Step
+    from otel_loopguard.core.model import Source, Step
 
 MAX_IDS: Final = 256
 
 
-class Claim(Enum):
-    """What a step is to the call whose id it carries."""
+Claim = Literal["new", "again", "seen"]
+"""What a step is to the call whose id it carries: a call of its own, another attempt at a call that
+is known, or a call that somebody else has shown already."""
 
-    NEW = "new"
-    AGAIN = "again"  # another attempt at a call that is known
-    SEEN = "seen"  # a call that somebody else has shown already
+
+class _Known(NamedTuple):
+    source: Source
+    action: str
+    args_key: str | None
+    round: str | None
 
 
 class CallIds:
@@ -31,37 +34,42 @@ class CallIds:
     __slots__ = ("_newer", "_older")
 
     def __init__(self) -> None:
-        self._newer: dict[str, Step] = {}
-        self._older: dict[str, Step] = {}
+        self._newer: dict[str, _Known] = {}
+        self._older: dict[str, _Known] = {}
 
     def model_responded(self) -> None:
         """From here on ids may stand for other calls."""
         self._newer, self._older = {}, self._newer
 
+    def condense(self, limit: int) -> None:
+        """Forget all but the newest ids."""
+        self._newer, self._older = newest(self._newer, limit), {}
+
     def claim(self, step: Step) -> Claim:
         """Say what a step is to the calls before it, and remember it."""
         call_id = step.call_id
         if call_id is None:
-            return Claim.NEW
+            return "new"
         known = self._newer.get(call_id)
         late = self._older.get(call_id) if known is None else None
-        claim = Claim.NEW
+        claim: Claim = "new"
         if known is not None:
             claim = _compare(known, step)
         elif late is not None and late.source is not step.source and late.action == step.action:
-            claim = Claim.SEEN
-        if claim is not Claim.SEEN:
-            remember(self._newer, call_id, step, MAX_IDS)
+            claim = "seen"
+        if claim != "seen":
+            known = _Known(step.source, step.action, step.args_key, step.round)
+            remember(self._newer, call_id, known, MAX_IDS)
         return claim
 
 
-def _compare(known: Step, step: Step) -> Claim:
+def _compare(known: _Known, step: Step) -> Claim:
     if known.source is not step.source:
-        return Claim.SEEN
+        return "seen"
     other_round = _differ(known.round, step.round)
     if other_round or _differ(known.args_key, step.args_key) or known.action != step.action:
-        return Claim.NEW
-    return Claim.AGAIN
+        return "new"
+    return "again"
 
 
 def _differ(one: str | None, other: str | None) -> bool:

@@ -9,16 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from otel_loopguard.core.records import Mark
+from otel_loopguard.core.records import Moment
 
 MAX_PERIOD: Final = 8
 MAX_ROUND: Final = 64
 """Calls of one round that are told apart; a larger round is unknown, which equals nothing."""
 
 Element = tuple[str, str, str]
-"""Action, arguments' digest, result's digest: all three known."""
+"""Action, digests of arguments and result, all known; `~` is before that of a masked result."""
 Token = tuple[Element, ...] | None
 """One round: its calls, sorted; None where any part of it is unknown, which equals nothing."""
+
+Counters = tuple[int, ...] | list[int]
+"""For each period, how many rounds equal the one a period before."""
+
+_NO_RUNS: Final[Counters] = (0,) * MAX_PERIOD
+_NOWHERE: Final = Moment(None, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,76 +34,91 @@ class Cycle:
     period: int
     laps: int
     lap: tuple[tuple[Element, ...], ...]
-    first: Mark
+    first: Moment
 
     @property
     def calls(self) -> int:
         """How many calls one lap has."""
         return sum(map(len, self.lap))
 
+    @property
+    def masked(self) -> bool:
+        """Whether some of the results are only equal with their volatile values hidden."""
+        return any(result_key.startswith("~") for round_ in self.lap for _, _, result_key in round_)
+
 
 class Cycles:
     """The period counters of one run. A round may grow while it is the newest one."""
 
-    __slots__ = ("_elements", "_firsts", "_mark", "_past", "_runs", "_settled", "_token")
+    __slots__ = (
+        "_calls",
+        "_firsts",
+        "_moment",
+        "_past",
+        "_past_moments",
+        "_runs",
+        "_settled",
+        "_token",
+    )
 
     def __init__(self) -> None:
-        self._past: list[tuple[Token, Mark]] = []
-        self._settled: list[int] = [0] * MAX_PERIOD
-        self._runs: list[int] = [0] * MAX_PERIOD
-        self._firsts: list[Mark] = [Mark(None, 0, 0, 0)] * MAX_PERIOD
-        self._elements: dict[tuple[str, str | None], str | None] = {}
+        self._past: list[Token] = []  # oldest first
+        self._past_moments: list[Moment] = []
+        self._settled: Counters = _NO_RUNS
+        # the newest round
+        self._calls: list[tuple[str, str | None, str | None]] = []
         self._token: Token = None
-        self._mark: Mark | None = None
+        self._moment: Moment | None = None
+        self._runs: Counters = _NO_RUNS
+        self._firsts: list[Moment] | None = None
 
     def clear(self) -> None:
         """Forget everything: what comes next repeats nothing."""
         self.__init__()
 
     def add(
-        self, action: str, args_key: str | None, result_key: str | None, mark: Mark, *, opens: bool
+        self, action: str, args_key: str | None, result_key: str | None, now: Moment, *, opens: bool
     ) -> None:
         """Take one call: the first of a new round (`opens`), or one more of the newest round.
 
         The same call again within a round replaces its result (another attempt at it).
         """
-        if opens or self._mark is None:
-            self._open(mark)
+        call = (action, args_key, result_key)
+        if opens or self._moment is None:
+            self._open(now)
+            self._calls = [call]
         else:
-            self._mark = self._mark._replace(end_ns=max(mark.end_ns, self._mark.end_ns))
-        if len(self._elements) <= MAX_ROUND:
-            self._elements[action, args_key] = result_key
-        self._token = self._make_token()
-        self._count()
+            if now.end_ns > self._moment.end_ns:
+                self._moment = self._moment._replace(end_ns=now.end_ns)
+            if len(self._calls) <= MAX_ROUND:
+                others = [each for each in self._calls if each[:2] != call[:2]]
+                self._calls = [*others, call]
+        self._token = token = _make_token(self._calls)
+        self._runs = self._count(token) if token in self._past else _NO_RUNS
 
-    def _open(self, mark: Mark) -> None:
-        if self._mark is not None:
-            self._past.append((self._token, self._mark))
-            del self._past[:-MAX_PERIOD]
-            self._settled, self._runs = self._runs, self._settled
-        self._elements.clear()
-        self._mark = mark
+    def _open(self, now: Moment) -> None:
+        if self._moment is not None:
+            self._past.append(self._token)
+            self._past_moments.append(self._moment)
+            if len(self._past) > MAX_PERIOD:
+                del self._past[0], self._past_moments[0]
+        self._settled = self._runs
+        self._moment = now
 
-    def _make_token(self) -> Token:
-        if len(self._elements) > MAX_ROUND:
-            return None
-        known: list[Element] = []
-        for (action, args_key), result_key in self._elements.items():
-            if args_key is None or result_key is None:
-                return None
-            known.append((action, args_key, result_key))
-        return tuple(sorted(known))
-
-    def _count(self) -> None:
-        token, past = self._token, self._past
-        for index, (earlier, mark) in enumerate(reversed(past)):
-            if token is None or earlier != token:
-                self._runs[index] = 0
+    def _count(self, token: Token) -> Counters:
+        if token is None:
+            return _NO_RUNS
+        runs = [0] * MAX_PERIOD
+        firsts = self._firsts = self._firsts or [_NOWHERE] * MAX_PERIOD
+        lap_end = self._past_moments[-1]
+        for index, earlier in enumerate(reversed(self._past)):
+            if earlier != token:
                 continue
-            self._runs[index] = self._settled[index] + 1
-            if self._runs[index] == 1:
-                lap_end = past[-1][1]
-                self._firsts[index] = mark._replace(end_ns=lap_end.end_ns, tokens=lap_end.tokens)
+            runs[index] = self._settled[index] + 1
+            if runs[index] == 1:
+                first = self._past_moments[-1 - index]
+                firsts[index] = first._replace(end_ns=lap_end.end_ns, tokens=lap_end.tokens)
+        return runs
 
     def laps(self, period: int) -> int:
         """How many full laps of `period` rounds the tail holds; 0 while it has no second one."""
@@ -110,13 +131,25 @@ class Cycles:
         A cycle that only goes round a part of a longer one (the A, A in A, A, B, A, A, B) does not
         reach as far back.
         """
-        runs = self._runs
-        if not any(runs):
+        runs, firsts = self._runs, self._firsts
+        if runs is _NO_RUNS or firsts is None:
             return None
         whole = [period for period in range(1, MAX_PERIOD + 1) if self.laps(period) >= laps]
         if not whole:
             return None
         best = max(whole, key=lambda period: (runs[period - 1] + period, -period))
-        past = [token for token, _ in self._past[len(self._past) - best + 1 :]]
-        lap = tuple(token for token in (*past, self._token) if token is not None)
-        return Cycle(best, self.laps(best), lap, self._firsts[best - 1])
+        lap = (*self._past[len(self._past) - best + 1 :], self._token)
+        known = tuple(token for token in lap if token is not None)
+        return Cycle(best, self.laps(best), known, firsts[best - 1])
+
+
+def _make_token(calls: list[tuple[str, str | None, str | None]]) -> Token:
+    if len(calls) > MAX_ROUND:
+        return None
+    known: list[Element] = []
+    for action, args_key, result_key in calls:
+        if args_key is None or result_key is None:
+            return None
+        known.append((action, args_key, result_key))
+    known.sort()
+    return tuple(known)

@@ -9,20 +9,35 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.callids import CallIds, Claim
+from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import MAX_PERIOD, Cycle, Cycles
 from otel_loopguard.core.evidence import Evidence
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Severity, Status, Step, Stuck
-from otel_loopguard.core.records import Alert, CallRecord, Clock, Mark, Spoken, ToolRecord, remember
+from otel_loopguard.core.records import (
+    Alert,
+    CallRecord,
+    Moment,
+    Spoken,
+    ToolRecord,
+    newest,
+    remember,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-RING: Final = 64
+RING: Final = 16
 MAX_ALERTS: Final = 64
+CONDENSED: Final = 16
+"""How much of each table a condensed run keeps."""
 RECOVERY_STEPS: Final = 5
 SHORT: Final = 200
 """Up to this many characters a result is short, and being equal says little."""
+
+_CALLS: Final = frozenset({Kind.TOOL, Kind.AGENT})
+# Before Python 3.12 it takes long to read a member from its enum.
+_EMPTY: Final = Outcome.EMPTY
+_PENDING: Final = Outcome.PENDING
 
 
 class Episode:
@@ -31,7 +46,7 @@ class Episode:
     Attributes:
         run: the run's id.
         agent: the agent's name, if known.
-        steps: the newest counted steps, at most 64.
+        steps: the newest counted steps, at most 16.
         call: the record of the newest step's call; None if that step was no call.
         tool: the record of the newest step's tool; None if that step was no call.
         cycle: the cycle of at least two laps that the newest call goes on; None if there is none.
@@ -92,7 +107,7 @@ class Episode:
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""
         self.touch(step)
-        if step.kind is Kind.TOOL or step.kind is Kind.AGENT:
+        if step.kind in _CALLS:
             return self._add_call(step)
         if step.kind is Kind.RETRY:
             return False
@@ -113,6 +128,14 @@ class Episode:
         self.closed = False
         self.call = self.tool = self.cycle = None
 
+    def condense(self) -> None:
+        """Forget what happened long ago, to take little room while other runs are busier."""
+        self._evidence.condense(CONDENSED)
+        self._call_ids.condense(CONDENSED)
+        self._alerts = newest(self._alerts, CONDENSED)
+        self.steps.clear()
+        self.call = self.tool = self.cycle = None
+
     def _start_over(self) -> None:
         """A user turn: what was counted is void, what was said is not forgotten."""
         self._evidence.clear()
@@ -124,9 +147,9 @@ class Episode:
 
     def _add_call(self, step: Step) -> bool:
         claim = self._call_ids.claim(step)
-        if claim is Claim.SEEN:
+        if claim == "seen":
             return False
-        again = claim is Claim.AGAIN
+        again = claim == "again"
         opens = not again and self._opens_round(step)
         if opens:
             self.iteration += 1
@@ -140,16 +163,15 @@ class Episode:
     def _judge(self, step: Step, *, opens: bool, again: bool) -> None:
         """Take a call into all counters."""
         evidence = self._evidence
-        mark = Mark(step.span, self.iteration, step.end_ns, self.tokens)
-        clock = Clock(self.iteration, step.end_ns, self._model_ns)
-        self.call = call = evidence.count_call(step, mark, clock, again=again)
-        self.tool = evidence.count_tool(step, mark, clock, again=again)
-        if step.outcome is not Outcome.EMPTY:
+        now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
+        self.call = call = evidence.count_call(step, now, again=again)
+        self.tool = evidence.count_tool(step, now, again=again)
+        if step.outcome is not _EMPTY:
             self.good += evidence.moved
-        if step.outcome is Outcome.PENDING:
+        if step.outcome is _PENDING:
             self._pending_round = self.iteration
-        result = call.masked_key or step.result_key
-        self._cycles.add(step.action, step.args_key, result, mark, opens=opens)
+        result = step.result_key if call.masked_key is None else f"~{call.masked_key}"
+        self._cycles.add(step.action, step.args_key, result, now, opens=opens)
         self.cycle = self._cycles.longest(2)
         self._health = self._judge_health(step, call, self.tool)
 
@@ -171,7 +193,7 @@ class Episode:
             self.stuck = None
 
     def grade(
-        self, identity: str, repeats: float, limits: tuple[int, int], first: Mark
+        self, identity: str, repeats: float, limits: tuple[int, int], first: Moment
     ) -> Severity | None:
         """How bad a loop is that began at `first`; None if it is not worth a word.
 
@@ -205,11 +227,13 @@ class Episode:
 
     def _judge_health(self, step: Step, call: CallRecord, tool: ToolRecord) -> Status:
         period = self.cycle.period if self.cycle is not None else 1
+        equal_results = tool.results.count if tool.results is not None else 0
+        repeats = call.weight >= 2 or period > 1
+        if not repeats and equal_results < 3:
+            return Status.HEALTHY
         if step.outcome in FAILED or self.polls(max(period, 2)):
             return Status.HEALTHY
-        says_much = step.outcome is Outcome.EMPTY or (step.size or 0) > SHORT
-        if tool.results is not None and tool.results.count >= (3 if says_much else 6):
+        says_much = step.outcome is _EMPTY or (step.size or 0) > SHORT
+        if equal_results >= (3 if says_much else 6):
             return Status.STAGNANT
-        if call.weight >= 2 or period > 1:
-            return Status.REPEATING
-        return Status.HEALTHY
+        return Status.REPEATING if repeats else Status.HEALTHY

@@ -14,10 +14,10 @@ from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.records import (
     WAIT_WEIGHT,
     CallRecord,
-    Clock,
-    Mark,
+    Moment,
     Streak,
     ToolRecord,
+    newest,
     remember,
 )
 
@@ -32,6 +32,11 @@ MASKED_WEIGHT: Final = 0.5
 BARE: Final = 32
 """Up to this many characters a result is no more than an acknowledgement, unless it is empty."""
 
+# Before Python 3.12 it takes long to read a member from its enum.
+_ACK: Final = Outcome.ACK
+_EMPTY: Final = Outcome.EMPTY
+_OK: Final = Outcome.OK
+_PENDING: Final = Outcome.PENDING
 _NOTHING_NEW: Final = FAILED | {Outcome.PENDING}
 
 
@@ -58,42 +63,49 @@ class Evidence:
         self._tools.clear()
         self._results.clear()
 
+    def condense(self, limit: int) -> None:
+        """Forget all but the newest records."""
+        self._calls = newest(self._calls, limit)
+        self._tools = newest(self._tools, limit)
+        self._results = newest(self._results, limit)
+
     def earlier(self, action: str, args_key: str | None) -> CallRecord | None:
         """What is known of a call; None if it did not come yet, or is unknown."""
         return None if args_key is None else self._calls.get((action, args_key))
 
-    def count_call(self, step: Step, mark: Mark, clock: Clock, *, again: bool) -> CallRecord:
+    def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
-        call = self.earlier(step.action, step.args_key) or CallRecord(mark)
+        call = self.earlier(step.action, step.args_key)
+        if call is None:
+            call = CallRecord(now, now)
         equal = step.result_key is not None and step.result_key == call.result_key
         alike = step.masked_key is not None and step.masked_key == call.masked_key
         if not again:
             call.seen += 1
         if not (equal or alike):
-            call.same = 1
-            call.restart(mark)
-        elif not again and call.clock.round_no != clock.round_no:
+            if call.seen > 1 or again:
+                call.same = 1
+                call.restart(now)
+        elif not again and call.latest.iteration != now.iteration:
             call.same += 1
-            self._weigh(call, step, mark, clock, equal=equal)
+            self._weigh(call, step, now, equal=equal)
         if not equal or step.masked_key is not None:
             call.masked_key = step.masked_key
         call.result_key = step.result_key
         self.moved = int(self._moves(call, step))
         self.progress += self.moved
-        call.progress, call.clock = self.progress, clock
+        call.progress, call.latest = self.progress, now
         if step.args_key is not None:
             remember(self._calls, (step.action, step.args_key), call, MAX_CALLS)
         return call
 
-    def _weigh(
-        self, call: CallRecord, step: Step, mark: Mark, clock: Clock, *, equal: bool
-    ) -> None:
+    def _weigh(self, call: CallRecord, step: Step, now: Moment, *, equal: bool) -> None:
         """Add one equal occurrence, graded by how good the evidence is."""
         if call.progress != self.progress:
-            call.restart(mark)
+            call.restart(now)
             return
         weight = 1.0 if equal else MASKED_WEIGHT
-        if clock.waited(step, call.clock):
+        if now.waited(step, call.latest):
             weight *= WAIT_WEIGHT
         call.repeats += 1
         call.weight += weight
@@ -104,45 +116,54 @@ class Evidence:
         A result that is new to its tool does. So does a new call whose result says little, or
         nothing at all: it may have changed something.
         """
-        known = self._results
-        keys = [(step.action, key) for key in (step.result_key, step.masked_key) if key]
-        new_result = bool(keys) and not any(key in known for key in keys)
-        for key in keys:
-            remember(known, key, None, MAX_RESULTS)
+        new_result = self._is_new(step.action, step.result_key)
+        if step.masked_key is not None:
+            new_result = self._is_new(step.action, step.masked_key) and new_result
         if step.outcome in _NOTHING_NEW:
             return False
-        silent = not keys or step.outcome is Outcome.EMPTY or _is_bare(step)
-        return new_result or (silent and call.seen == 1)
+        if new_result or call.seen > 1:
+            return new_result
+        return step.result_key is None or step.outcome is _EMPTY or _is_bare(step)
 
-    def count_tool(self, step: Step, mark: Mark, clock: Clock, *, again: bool) -> ToolRecord:
+    def _is_new(self, action: str, result_key: str | None) -> bool:
+        if result_key is None:
+            return False
+        key = (action, result_key)
+        new = key not in self._results
+        remember(self._results, key, None, MAX_RESULTS)
+        return new
+
+    def count_tool(self, step: Step, now: Moment, *, again: bool) -> ToolRecord:
         """Take the same call for its tool's streaks, after `count_call`."""
-        tool = self._tools.get(step.action) or ToolRecord()
-        remember(self._tools, step.action, tool, MAX_TOOLS)
+        tool = self._tools.get(step.action)
+        if tool is None:
+            tool = ToolRecord()
+            remember(self._tools, step.action, tool, MAX_TOOLS)
         if step.outcome in FAILED:
             tool.results = None
-            tool.failures = self._streak(tool.failures, step.error or step.outcome.value, mark)
-            tool.failures.extend(step, clock, again=again)
+            tool.failures = self._streak(tool.failures, step.error or step.outcome.value, now)
+            tool.failures.extend(step, now, again=again)
             return tool
         tool.failures = None
-        if step.result_key is None or step.outcome is Outcome.PENDING or _is_bare(step):
+        if step.result_key is None or step.outcome is _PENDING or _is_bare(step):
             tool.results = None
         else:
-            tool.results = self._streak(tool.results, step.result_key, mark)
-            tool.results.extend(step, clock, again=False)
+            tool.results = self._streak(tool.results, step.result_key, now)
+            tool.results.extend(step, now, again=False)
         return tool
 
-    def _streak(self, streak: Streak | None, key: str, mark: Mark) -> Streak:
+    def _streak(self, streak: Streak | None, key: str, now: Moment) -> Streak:
         """A tool's streak of ends that are equal by `key`, or the start of another one.
 
         What other calls learned in between ends it; that its own arguments are new does not.
         """
         if streak is None or streak.key != key or streak.progress != self.progress - self.moved:
-            streak = Streak(mark, key, self.progress)
+            streak = Streak(now, now, key, self.progress)
         streak.progress = self.progress
         return streak
 
 
 def _is_bare(step: Step) -> bool:
-    if step.outcome is Outcome.ACK:
+    if step.outcome is _ACK:
         return True
-    return step.outcome is Outcome.OK and step.size is not None and step.size <= BARE
+    return step.outcome is _OK and step.size is not None and step.size <= BARE

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.episode import Episode
 from otel_loopguard.core.model import (
     Finding,
     Kind,
@@ -24,11 +22,13 @@ from otel_loopguard.core.model import (
 )
 from otel_loopguard.core.outcome import classify
 from otel_loopguard.core.records import Alert, Spoken
+from otel_loopguard.core.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from otel_loopguard.core.detectors.base import Detector
+    from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
 
 UNKNOWN_TOOL: Final = "unknown_tool"
@@ -43,6 +43,9 @@ class Closing:
 
     changes: tuple[StuckChange, ...] = ()
     ended: tuple[RunEnd, ...] = ()
+
+
+NOTHING: Final = Closing()
 
 
 class Guard:
@@ -71,26 +74,25 @@ class Guard:
     ) -> None:
         self.fingerprinter = fingerprinter
         self._detectors = tuple(detectors)
-        self._max_runs = max_runs
         self._ttl_ns = ttl_ns
         self._ignored = ignored_tools
         self._muted = muted
-        self._runs: OrderedDict[str, Episode] = OrderedDict()
-        self._lock = threading.Lock()
+        self._runs = Runs(max_runs)
+        self._lock = threading.RLock()  # a signal handler or finalizer may come in between
 
     def after_fork(self) -> None:
         """In a forked child: a lock that another thread held would never be released."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def observe(self, run: str, sighting: Sighting, agent: str | None = None) -> Observation:
         """Take one sighting of a run; every step of every source comes through here."""
         step = self._digest(run, sighting, agent)
         with self._lock:
-            episode, gone = self._episode(run, agent)
-            if step.kind is Kind.TOOL and step.action in self._ignored:
+            episode, lost = self._runs.wake(run, agent)
+            gone = NOTHING if lost is None else _close([lost], "evicted")
+            if step.action in self._ignored and step.kind is Kind.TOOL:
                 episode.touch(step)
                 return _answer(episode, step, gone)
-            seen = episode.earlier(step.action, step.args_key) is not None
             before = episode.stuck
             counted = episode.add(step)
             spoken = self._judge(episode, step) if counted or episode.call is not None else ()
@@ -98,7 +100,7 @@ class Guard:
             if episode.stuck != before:
                 change = StuckChange(run, before, episode.stuck)
                 gone = Closing((*gone.changes, change), gone.ended)
-            return _answer(episode, step, gone, counted=counted, seen=seen, utterances=spoken)
+            return _answer(episode, step, gone, counted=counted, utterances=spoken)
 
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
@@ -111,7 +113,7 @@ class Guard:
         With `keep` it is over for now, but remembered until it expires: it may be gone on with.
         """
         with self._lock:
-            episode = self._runs.get(run) if keep else self._runs.pop(run, None)
+            episode = self._runs.get(run) if keep else self._runs.pop(run)
             return _close([episode] if episode else [], reason)
 
     def expire(self, now_ns: int) -> Closing:
@@ -121,12 +123,12 @@ class Guard:
         """
         with self._lock:
             over: list[Episode] = []
-            for episode in self._runs.values():
+            for episode in self._runs:
                 episode.last_seen_ns = episode.last_seen_ns or now_ns
                 if now_ns - episode.last_seen_ns >= self._ttl_ns:
                     over.append(episode)
             for episode in over:
-                del self._runs[episode.run]
+                self._runs.pop(episode.run)
             return _close(over, "expired")
 
     def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
@@ -162,16 +164,6 @@ class Guard:
             size=result.size,
             span=sighting.span,
         )
-
-    def _episode(self, run: str, agent: str | None) -> tuple[Episode, Closing]:
-        episode = self._runs.get(run)
-        if episode is not None:
-            self._runs.move_to_end(run)
-            return episode, Closing()
-        episode = self._runs[run] = Episode(run, agent)
-        if len(self._runs) <= self._max_runs:
-            return episode, Closing()
-        return episode, _close([self._runs.popitem(last=False)[1]], "evicted")
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
         spoken: list[Utterance] = []
@@ -227,16 +219,16 @@ def _answer(
     gone: Closing,
     *,
     counted: bool = False,
-    seen: bool = False,
     utterances: tuple[Utterance, ...] = (),
 ) -> Observation:
+    call = episode.call
     return Observation(
         step=step,
         counted=counted,
         iteration=episode.iteration,
         consecutive_same_tool=episode.consecutive,
-        same_args_seen=seen,
-        repeat_count=episode.call.same if episode.call is not None else 0,
+        same_args_seen=call is not None and call.seen > 1,
+        repeat_count=call.same if call is not None else 0,
         status=episode.status,
         utterances=utterances,
         changes=gone.changes,

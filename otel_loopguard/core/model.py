@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,8 +149,7 @@ class Sighting:
     span: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A sighting without its content: all that a run remembers of it.
 
     A key is None where the value was not captured, and such a None equals nothing. `masked_key` is
@@ -252,8 +251,7 @@ class RunEnd:
     stuck: Stuck | None
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """What the guard answers to one sighting.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -24,29 +25,32 @@ def remember(table: dict[_K, _V], key: _K, value: _V, limit: int) -> None:
         del table[next(iter(table))]
 
 
-class Mark(NamedTuple):
-    """Where waste is measured from: a loop's first step, and the end of its first lap."""
+def newest(table: dict[_K, _V], limit: int) -> dict[_K, _V]:
+    """A copy of a table with its newest entries only."""
+    return dict(islice(table.items(), max(0, len(table) - limit), None))
+
+
+class Moment(NamedTuple):
+    """When a step was, and what the run had spent by then.
+
+    Attributes:
+        span: the span that shows the step, if known.
+        iteration: the tool round that it belongs to.
+        end_ns: when it ended; 0 if unknown.
+        tokens: the tokens spent so far.
+        model_ns: the time that models had worked so far.
+    """
 
     span: str | None
     iteration: int
     end_ns: int
     tokens: int
-
-
-class Clock(NamedTuple):
-    """When a step was: its round, its end, and how long models had worked by then."""
-
-    round_no: int
-    end_ns: int
     model_ns: int
 
-    def waited(self, step: Step, earlier: Clock) -> bool:
+    def waited(self, step: Step, earlier: Moment) -> bool:
         """Whether `step`, which is now, started long after the earlier one, and no model worked."""
         gap = step.start_ns - earlier.end_ns - (self.model_ns - earlier.model_ns)
-        return earlier.end_ns > 0 and gap >= WAIT_NS
-
-
-NEVER: Final = Clock(0, 0, 0)
+        return gap >= WAIT_NS and earlier.end_ns > 0
 
 
 @dataclass(slots=True)
@@ -62,22 +66,22 @@ class CallRecord:
         result_key: the newest result.
         masked_key: the newest result with its volatile values hidden, where that is known.
         progress: what the episode's progress was after the newest occurrence.
-        clock: when the newest occurrence was.
+        latest: the newest occurrence.
     """
 
-    first: Mark
+    first: Moment
+    latest: Moment
     seen: int = 0
-    same: int = 0
-    repeats: int = 0
-    weight: float = 0.0
+    same: int = 1
+    repeats: int = 1
+    weight: float = 1.0
     result_key: str | None = None
     masked_key: str | None = None
     progress: int = 0
-    clock: Clock = NEVER
 
-    def restart(self, mark: Mark) -> None:
+    def restart(self, now: Moment) -> None:
         """Count from this occurrence on."""
-        self.first, self.repeats, self.weight = mark, 1, 1.0
+        self.first, self.repeats, self.weight = now, 1, 1.0
 
 
 @dataclass(slots=True)
@@ -86,34 +90,36 @@ class Streak:
 
     Attributes:
         first: the streak's first step.
+        latest: the newest step that came to this end.
         key: what has to stay equal: a result's digest, or a class of error.
         progress: what the episode's progress has to be still.
         count: how often; a parallel round counts once, each attempt at one call counts.
         weight: `count`, less what came after a wait.
-        clock: when the newest step was.
-        args: up to eight of the arguments that led there.
-        texts: up to eight of the results' digests.
+        args: up to eight of the different arguments that led there.
+        texts: up to eight of the results' different digests.
     """
 
-    first: Mark
+    first: Moment
+    latest: Moment
     key: str
     progress: int
     count: int = 0
     weight: float = 0.0
-    clock: Clock = NEVER
-    args: set[str | None] = field(default_factory=set[str | None])
-    texts: set[str | None] = field(default_factory=set[str | None])
+    args: tuple[str | None, ...] = ()
+    texts: tuple[str | None, ...] = ()
 
-    def extend(self, step: Step, clock: Clock, *, again: bool) -> None:
+    def extend(self, step: Step, now: Moment, *, again: bool) -> None:
         """The tool came to the same end once more."""
-        if again or clock.round_no != self.clock.round_no:
+        if self.count == 0:
+            self.count, self.weight = 1, 1.0
+        elif again or now.iteration != self.latest.iteration:
             self.count += 1
-            self.weight += WAIT_WEIGHT if clock.waited(step, self.clock) else 1.0
-        self.clock = clock
-        if len(self.args) < MAX_STREAK_ARGS:
-            self.args.add(step.args_key)
-        if len(self.texts) < MAX_STREAK_ARGS:
-            self.texts.add(step.result_key)
+            self.weight += WAIT_WEIGHT if now.waited(step, self.latest) else 1.0
+        self.latest = now
+        if step.args_key not in self.args and len(self.args) < MAX_STREAK_ARGS:
+            self.args += (step.args_key,)
+        if step.result_key not in self.texts and len(self.texts) < MAX_STREAK_ARGS:
+            self.texts += (step.result_key,)
 
 
 @dataclass(slots=True)

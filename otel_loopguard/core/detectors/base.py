@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Finding, Step
-    from otel_loopguard.core.records import Mark
+    from otel_loopguard.core.records import Moment
 
 _WORD: Final = re.compile("[a-z]+")
 _WAITING: Final = frozenset({"wait", "sleep", "delay", "pause"})
@@ -31,7 +31,7 @@ def waits(action: str) -> bool:
     return not _WAITING.isdisjoint(_WORD.findall(action.lower()))
 
 
-def waste(episode: Episode, step: Step, first: Mark) -> tuple[int, float]:
+def waste(episode: Episode, step: Step, first: Moment) -> tuple[int, float]:
     """Tokens and seconds spent since a loop's first lap ended."""
     seconds = (step.end_ns - first.end_ns) / 1e9 if first.end_ns and step.end_ns else 0.0
     return episode.tokens - first.tokens, max(0.0, seconds)

@@ -38,7 +38,7 @@ class RetryStorm:
         streak = episode.tool.failures if episode.tool is not None else None
         if streak is None or streak.count < 2:
             return None
-        equal = streak.args == {step.args_key} and step.args_key is not None
+        equal = streak.args == (step.args_key,) and step.args_key is not None
         alike = len(streak.texts) == 1 and None not in streak.texts
         limits = (self.varied_warning, self.varied_critical)
         if equal:

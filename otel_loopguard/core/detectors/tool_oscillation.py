@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from otel_loopguard.core.detectors.base import waste
+from otel_loopguard.core.evidence import MASKED_WEIGHT
 from otel_loopguard.core.model import Finding, Pattern, Step
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class ToolOscillation:
         polls = episode.polls(cycle.period)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
         identity = f"{Pattern.TOOL_OSCILLATION.value}:{_identity(cycle)}"
-        severity = episode.grade(identity, cycle.laps, limits, cycle.first)
+        laps = cycle.laps if not cycle.masked else 1 + (cycle.laps - 1) * MASKED_WEIGHT
+        severity = episode.grade(identity, laps, limits, cycle.first)
         if severity is None:
             return None
         tokens, seconds = waste(episode, step, cycle.first)

@@ -1,0 +1,59 @@
+"""The runs of this process, bounded in number and in memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.episode import Episode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_AWAKE: Final = 1_000
+
+
+class Runs:
+    """The episodes by run, in the order of their newest step.
+
+    The newest 1,000 are awake. Those behind them are condensed: they forget what happened long ago
+    and go on as usual with their next step. Beyond `limit` the one that was silent longest is lost.
+    """
+
+    __slots__ = ("_asleep", "_awake", "_limit")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._awake: OrderedDict[str, Episode] = OrderedDict()
+        self._asleep: OrderedDict[str, Episode] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._awake) + len(self._asleep)
+
+    def __iter__(self) -> Iterator[Episode]:
+        return chain(self._asleep.values(), self._awake.values())
+
+    def get(self, run: str) -> Episode | None:
+        """The episode of a run, if there is one. Safe without a lock: at worst it misses one that wakes."""
+        return self._awake.get(run) or self._asleep.get(run)
+
+    def pop(self, run: str) -> Episode | None:
+        """Forget a run."""
+        return self._awake.pop(run, None) or self._asleep.pop(run, None)
+
+    def wake(self, run: str, agent: str | None) -> tuple[Episode, Episode | None]:
+        """Return the episode of a run, new or old, and the episode that had to make room for it."""
+        episode = self._awake.get(run)
+        if episode is not None:
+            self._awake.move_to_end(run)
+            return episode, None
+        episode = self._awake[run] = self._asleep.get(run) or Episode(run, agent)
+        self._asleep.pop(run, None)
+        if len(self._awake) > min(MAX_AWAKE, self._limit):
+            idle = next(iter(self._awake.values()))
+            idle.condense()
+            self._asleep[idle.run] = idle
+            del self._awake[idle.run]
+        lost = self._asleep.popitem(last=False)[1] if len(self) > self._limit else None
+        return episode, lost
