@@ -57,14 +57,21 @@ def go_on(point: Point, request: ModelRequest) -> tuple[Answered, ...]:
         _see(call or _elsewhere(point, answer), ask, answer)
         for call, ask, answer in zip(calls, asks, request.answers, strict=True)
     ]
-    before: list[Answered] = []
-    for ask, answer in reversed(request.earlier):
-        for call in point.calls:
-            same = call.call_id is not None and call.call_id == answer.call_id
-            if same and call.name == ask.name and not call.answered:
-                before.append(_see(call, ask, answer))
-                break
-    return (*before, *last)
+    return (*_before(point, request), *last)
+
+
+def _before(point: Point, request: ModelRequest) -> list[Answered]:
+    """See the answers that stand before the last assistant message, if any call waits for one."""
+    waiting = {call.call_id: call for call in point.calls if call.call_id and not call.answered}
+    seen: list[Answered] = []
+    for ask, answer in request.earlier if waiting else ():
+        call_id = answer.call_id or ""
+        call = waiting.get(call_id)
+        if call is not None and call.name == ask.name:
+            seen.append(_see(waiting.pop(call_id), ask, answer))
+        if not waiting:
+            break
+    return seen[::-1]
 
 
 def _elsewhere(point: Point, answer: Answer) -> Pending:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from otel_loopguard.core.exchange import Answer, Ask  # noqa: TC001 (a NamedTuple's fields)
 from otel_loopguard.core.model import MISSING
 
-MAX_POINTS = 16
+MAX_POINTS = 8
 """Responses of one conversation that a request can still go on from."""
 MAX_CALLS = 128
 """Calls of one response that are remembered."""

@@ -44,11 +44,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A request with its digests: of the last assistant message and of the first message."""
+    """A request with the digest of its first message."""
 
     request: ModelRequest
     hint: Chain | None
-    said: str | None
     head: str | None
 
     def begins(self, chain: Chain) -> bool:
@@ -129,8 +128,8 @@ class Conversations:
             return
         if chain.front is not None:
             chain.front.left = True
-        said = self._points.said(response.text, response.asks) if response.complete else None
-        self._points.add(chain, response.asks, said, response.id, now_ns)
+        text = response.text or ("" if response.complete else None)
+        self._points.add(chain, response.asks, text, response.id, now_ns)
         chain.awaiting = not response.complete
         # A paused turn (server tools) is no answer: the client sends it back to go on.
         chain.ended = response.complete and not response.asks and response.finish != "pause_turn"
@@ -176,11 +175,9 @@ class Conversations:
         return [self._drop(store) for store, _ in self._limits for _ in range(len(store))]
 
     def _digest(self, request: ModelRequest, hint: Chain | None) -> _Sent:
-        last = request.last_assistant
         return _Sent(
             request=request,
             hint=hint if hint is not None and self._holds(hint) else None,
-            said=None if isinstance(last, Missing) else self._points.said(*last),
             head=None if request.head is None else self._points.of_text(request.head),
         )
 
@@ -198,12 +195,12 @@ class Conversations:
 
     def _evidence(self, sent: _Sent) -> Iterator[tuple[bool, list[Point]]]:
         """Yield points that the request may go on from, and whether that is proof by itself."""
-        asked = sent.request.asked
+        last, asked = sent.request.last_assistant, sent.request.asked
         yield True, self._points.by_response(sent.request.previous_id)
         yield self._points.any_unique(asked), self._points.by_calls(asked)
         named = self._named.get(sent.request.conversation_id or "")
         yield True, [] if named is None else list(named.points)
-        yield False, self._points.by_text(sent.said)
+        yield False, [] if isinstance(last, Missing) else self._points.by_text(*last)
 
     def _unseen(self, sent: _Sent) -> Chain | None:
         """Return the conversation of which only requests were seen, not their response."""
@@ -215,10 +212,11 @@ class Conversations:
 
     def _restore(self, chain: Chain, sent: _Sent) -> Point | None:
         """Add the response that was not seen but that the request tells of."""
-        request = sent.request
-        if isinstance(request.last_assistant, Missing) and not request.answers:
+        request, last = sent.request, sent.request.last_assistant
+        if isinstance(last, Missing) and not request.answers:
             return None
-        return self._points.add(chain, request.asked, sent.said, request.previous_id)
+        text = None if isinstance(last, Missing) else last[0]
+        return self._points.add(chain, request.asked, text, request.previous_id)
 
     def _note(self, chain: Chain, sent: _Sent) -> None:
         request = sent.request

@@ -7,8 +7,12 @@ The readers of the SDKs' wire formats fill these in; `conversation` links them. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from otel_loopguard.core.model import MISSING, Missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class ModelRequest:
         forced: whether the tool choice names one tool.
         answers: the results after the last assistant message, in order.
         earlier: calls with their results from just before the last assistant message, nearest
-            first: some clients write one assistant message per parallel call.
+            first: some clients write one assistant message per parallel call. Read only when a
+            call waits for its result, at most once.
         last_assistant: text and calls of the last assistant message; MISSING without one.
         previous_id: the id of the response that this one continues on the server's side.
         conversation_id: the id of the conversation that the server keeps.
@@ -57,7 +62,7 @@ class ModelRequest:
     offered: frozenset[str] | None = None
     forced: bool = False
     answers: tuple[Answer, ...] = ()
-    earlier: tuple[tuple[Ask, Answer], ...] = ()
+    earlier: Iterable[tuple[Ask, Answer]] = ()
     last_assistant: tuple[str, tuple[Ask, ...]] | Missing = MISSING
     previous_id: str | None = None
     conversation_id: str | None = None

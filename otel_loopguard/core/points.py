@@ -40,7 +40,7 @@ class Points:
         self,
         chain: Chain,
         asks: Sequence[Ask],
-        said: str | None,
+        text: str | None,
         response_id: str | None,
         asked_ns: int = 0,
     ) -> Point:
@@ -49,7 +49,7 @@ class Points:
         Args:
             chain: the conversation.
             asks: the calls that the response contains.
-            said: the digest of the whole response, see `said`.
+            text: what else the response says; None if unknown, so that it equals nothing.
             response_id: the provider's id of it.
             asked_ns: when it ended; 0 if it was not seen but is told of by a request, which then
                 holds the arguments too, so that they need not be kept.
@@ -57,8 +57,9 @@ class Points:
         chain.seq += 1
         parent = 0 if chain.front is None else chain.front.seq
         point = Point(chain, seq=chain.seq, parent=parent)
-        for ask in asks[:MAX_CALLS]:
-            call = self._pending(point, ask, asked_ns)
+        keys = self._args_keys(asks)
+        for ask, key in zip(asks, keys, strict=False):
+            call = _pending(point, ask, key, asked_ns, repeated=self._has(chain, ask.call_id))
             point.calls.append(call)
             if call.args_key is not None or call.call_id is not None:
                 self._enter(point, ("call", call.call_id, call.name, call.args_key))
@@ -66,7 +67,7 @@ class Points:
                 self._enter(point, ("todo", call.name, call.args_key))
             if call.call_id is not None:
                 self._enter(point, ("id", call.call_id))
-        if said is not None:
+        if (said := self._said(text, asks, keys)) is not None:
             self._enter(point, ("said", said))
         if response_id:
             self._enter(point, ("response", response_id))
@@ -84,9 +85,10 @@ class Points:
         """Return the responses with this id."""
         return self._find(("response", response_id))
 
-    def by_text(self, said: str | None) -> list[Point]:
-        """Return the responses with this digest."""
-        return self._find(("said", said))
+    def by_text(self, text: str, asks: Sequence[Ask]) -> list[Point]:
+        """Return the responses that say this and ask for this, whatever the ids."""
+        said = self._said(text, asks, self._args_keys(asks))
+        return [] if said is None else self._find(("said", said))
 
     def by_calls(self, asks: Sequence[Ask]) -> list[Point]:
         """Return the responses that have the most of these calls: id, name and arguments.
@@ -94,8 +96,8 @@ class Points:
         Arguments too large for a digest are passed over where there is an id.
         """
         hits: Counter[Point] = Counter()
-        for ask in asks[:MAX_CALLS]:
-            hits.update(self._find(("call", ask.call_id or None, ask.name, self.args_key(ask))))
+        for ask, key in zip(asks, self._args_keys(asks), strict=False):
+            hits.update(self._find(("call", ask.call_id or None, ask.name, key)))
         most = max(hits.values(), default=0)
         return [point for point, count in hits.items() if count == most]
 
@@ -120,43 +122,25 @@ class Points:
             and (args_key is None or call.args_key == args_key)
         ]
 
-    def args_key(self, ask: Ask) -> str | None:
-        """Return the digest of a call's arguments; None if they are unknown."""
-        return None if ask.args is MISSING else self._fingerprinter.of_args(ask.args)
-
-    def said(self, text: str | None, asks: Sequence[Ask]) -> str | None:
-        """Return the digest of what a response said and asked for, without ids.
-
-        None if the arguments of a call are unknown: such a response equals nothing.
-        """
-        parts: list[str] = []
-        for ask in asks[:MAX_CALLS]:
-            key = self.args_key(ask)
-            if key is None:
-                return None
-            parts.append(f"{ask.name} {key}")
-        return self.of_text("\n".join([*parts, "", (text or "").strip()]))
-
     def of_text(self, text: str) -> str:
         """Return the digest of a text."""
         return self._fingerprinter.of_text(text)
 
-    def _pending(self, point: Point, ask: Ask, asked_ns: int) -> Pending:
-        chain, call_id = point.chain, ask.call_id or None
-        repeated = call_id is not None and any(
-            other.chain is chain for other in self._find(("id", call_id))
-        )
-        long = isinstance(ask.args, str) and len(ask.args) > MAX_ARGS
-        return Pending(
-            chain,
-            call_id=call_id,
-            name=ask.name,
-            args_key=self.args_key(ask),
-            uid=chain.new_uid(call_id, ask.name, repeated=repeated),
-            round=point.round,
-            asked_ns=asked_ns,
-            args=MISSING if long or not asked_ns else ask.args,
-        )
+    def _args_keys(self, asks: Sequence[Ask]) -> list[str | None]:
+        of_args = self._fingerprinter.of_args
+        return [None if ask.args is MISSING else of_args(ask.args) for ask in asks[:MAX_CALLS]]
+
+    def _said(
+        self, text: str | None, asks: Sequence[Ask], keys: Sequence[str | None]
+    ) -> str | None:
+        """Return the digest of a response; None if its text or the arguments are unknown."""
+        if text is None or None in keys:
+            return None
+        calls = [f"{ask.name} {key}" for ask, key in zip(asks, keys, strict=False)]
+        return self.of_text("\n".join([*calls, "", text.strip()]))
+
+    def _has(self, chain: Chain, call_id: str | None) -> bool:
+        return bool(call_id) and any(p.chain is chain for p in self._find(("id", call_id)))
 
     def _find(self, key: Hashable) -> list[Point]:
         return list(self._index.get(key, ()))
@@ -172,3 +156,18 @@ class Points:
             if not bucket:
                 self._index.pop(key, None)
         point.keys.clear()
+
+
+def _pending(point: Point, ask: Ask, key: str | None, asked_ns: int, *, repeated: bool) -> Pending:
+    call_id = ask.call_id or None
+    long = isinstance(ask.args, str) and len(ask.args) > MAX_ARGS
+    return Pending(
+        point.chain,
+        call_id=call_id,
+        name=ask.name,
+        args_key=key,
+        uid=point.chain.new_uid(call_id, ask.name, repeated=repeated),
+        round=point.round,
+        asked_ns=asked_ns,
+        args=MISSING if long or not asked_ns else ask.args,
+    )

@@ -206,6 +206,15 @@ class TestCalls:
             ("c2", True)
         ]
 
+    def test_one_message_each_with_a_call_left_out_and_rounds_before(self) -> None:
+        script = asked(make(), *(ask(f"c{n}", str(n)) for n in range(4)))
+        script.history[-1:] = [ModelResponse(asks=(ask("c3", "3"),)), Answer("c3", None, "r3")]
+        nearest_first = ["c1", "c0", "b1", "b0"]
+        link = script.send(
+            earlier=tuple((ask(c, c[1]), Answer(c, None, "r")) for c in nearest_first)
+        )
+        assert firsts(link) == [("c0", True), ("c1", True), ("c3", True)]
+
     def test_unanswered_calls_are_not_invented(self) -> None:
         script = asked(make(), ask("c1"), ask("c2", "y"))
         script.result("c2")
@@ -295,6 +304,14 @@ class TestRepeatedIds:
             hint = script.send(hint=hint).chain
             linked.append(hint)
         assert set(linked) == runs
+
+    def test_the_first_message_outweighs_the_hint(self) -> None:
+        conversations = make()
+        a = asked(conversations, ask("call_0"), head="task a")
+        b = asked(conversations, ask("call_0"), head="task b")
+        run = a.chain
+        a.result("call_0")
+        assert a.send(hint=b.chain).chain is run
 
     def test_a_stranger_with_the_same_call_is_not_taken_in(self) -> None:
         conversations = make()
@@ -439,6 +456,14 @@ class TestSentAgain:
         assert script.send(hint=mine).chain is mine
         assert script.send().chain is not mine
 
+    def test_the_same_task_after_a_failure_on_the_way_is_another_run(self) -> None:
+        script = asked(make(), ask())
+        script.result("c1")
+        mine = script.send().chain
+        fresh = Script(script.conversations)
+        link = fresh.send(hint=mine)
+        assert (link.kind, link.chain is mine) == (NEW, False)
+
     def test_the_same_task_after_its_response_is_another_run(self) -> None:
         script = Script(make())
         mine = script.send().chain
@@ -475,6 +500,13 @@ class TestUserTurns:
         script.history.append("stop")
         link = script.send()
         assert (link.kind, link.chain, link.answered) == (FOLLOW_UP, mine, ())
+
+    def test_an_empty_answer_is_gone_on_from(self) -> None:
+        script = Script(make())
+        mine = script.send().chain
+        script.hear(finish="length")
+        script.history.append("go on")
+        assert script.send().chain is mine
 
     def test_white_space_around_the_text_does_not_matter(self) -> None:
         script = Script(make())
@@ -610,6 +642,13 @@ class TestStreams:
         link = script.send(hint=mine)
         assert (link.chain, firsts(link)) == (mine, [("c1", True)])
 
+    def test_a_text_that_was_cut_is_unknown_not_empty(self) -> None:
+        script = Script(make())
+        mine = script.send().chain
+        script.hear(complete=False)
+        script.history[-1:] = [ModelResponse(), "go on"]
+        assert script.send().chain is not mine
+
     def test_a_text_answer_then_a_user_turn(self) -> None:
         script = Script(make())
         mine = script.send().chain
@@ -742,6 +781,17 @@ class TestClaims:
         script.result("c1")
         script.send()
         assert conversations.claim("search", self.key(), script.chain) is None
+
+    def test_the_calls_of_a_response_that_was_thrown_away_are_over(self) -> None:
+        conversations = make()
+        script = Script(conversations)
+        script.send()
+        script.send(hint=script.chain)
+        script.fork().hear(ask("c1", "thrown away"))
+        script.hear(ask("c2"))
+        script.result("c2")
+        script.send()
+        assert conversations.claim("search", self.key("thrown away"), script.chain) is None
 
     def test_equal_parallel_calls_are_claimed_in_order_and_a_retry_again(self) -> None:
         conversations = make()

@@ -366,7 +366,7 @@ class TestChatMessages:
             USER, chat_call("a", "Hm."), chat_result("a"), chat_call("b", "So."), chat_result("b")
         )
         assert request.answers == (Answer("b", None, "r"),)
-        assert request.earlier == ()
+        assert tuple(request.earlier) == ()
 
     def test_system_messages_are_passed_over(self) -> None:
         system = {"role": "system", "content": "Be brief."}
@@ -382,13 +382,13 @@ class TestChatMessages:
     def test_parallel_calls_in_messages_of_their_own(self) -> None:
         request = chat(USER, chat_call("a"), chat_result("a"), chat_call("b"), chat_result("b"))
         assert request.asked == (f("b"),)
-        assert request.earlier == ((f("a"), Answer("a", None, "r")),)
+        assert tuple(request.earlier) == ((f("a"), Answer("a", None, "r")),)
 
     def test_earlier_calls_end_at_a_user_message_and_at_a_bound(self) -> None:
         pairs = [m for n in range(100) for m in (chat_call(f"{n}"), chat_result(f"{n}"))]
-        assert len(chat(USER, *pairs).earlier) <= history.MAX_EARLIER
+        assert len(tuple(chat(USER, *pairs).earlier)) == history.MAX_EARLIER
         request = chat(USER, *pairs[:2], USER, *pairs[2:4])
-        assert (request.asked, request.earlier) == ((f("1"),), ())
+        assert (request.asked, tuple(request.earlier)) == ((f("1"),), ())
 
     def test_legacy_functions(self) -> None:
         asked = {
@@ -481,7 +481,7 @@ class TestResponseItems:
         request = responses(
             USER, item_call("a"), item_result("a"), item_call("b"), item_result("b")
         )
-        assert (request.asked, request.earlier) == (
+        assert (request.asked, tuple(request.earlier)) == (
             (f("b"),),
             ((f("a"), Answer("a", None, "r")),),
         )

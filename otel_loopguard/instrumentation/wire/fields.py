@@ -11,16 +11,16 @@ MAX_TEXT = 1_000_000
 
 def get(obj: object, name: str) -> object:
     """Return a field of a dict or an SDK object, None without it."""
-    if isinstance(obj, Mapping):
+    if isinstance(obj, (dict, Mapping)):  # dict first: the check of an abstract class is slow
         return cast("Mapping[str, object]", obj).get(name)
     return getattr(obj, name, None)
 
 
 def items(obj: object) -> Sequence[object]:
     """Return a list as it is, and an empty one for anything else."""
-    if isinstance(obj, Sequence) and not isinstance(obj, (str, bytes, bytearray)):
-        return cast("Sequence[object]", obj)
-    return ()
+    if obj is None or isinstance(obj, (str, bytes, bytearray)):
+        return ()
+    return cast("Sequence[object]", obj) if isinstance(obj, (list, Sequence)) else ()
 
 
 def string(obj: object) -> str | None:

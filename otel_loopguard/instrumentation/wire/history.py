@@ -74,27 +74,32 @@ def with_history(
     if not history:
         return request
     end, answers, user_turn, last = _turn(history, len(history), read, joined=joined)
-    earlier: list[tuple[Ask, Answer]] = []
-    turn = last
-    for _ in range(MAX_EARLIER):
-        if turn is None or turn.text or not turn.asks or not answers:
-            break
-        end, before, spoke, turn = _turn(history, end, read, joined=joined)
-        if turn is None or spoke or not before:
-            break
-        asks = {ask.call_id: ask for ask in turn.asks if ask.call_id}
-        earlier += [(asks[a.call_id], a) for a in reversed(before) if a.call_id in asks]
     heads = (read(message) for message in history[:MAX_EARLIER])
     head = next((part.text for part in heads if part.role != "skipped"), "")
     return replace(
         request,
         answers=tuple(answers),
-        earlier=tuple(earlier),
+        earlier=_earlier(history, end, last, read, joined=joined) if last and answers else (),
         last_assistant=MISSING if last is None else (last.text, last.asks),
         user_turn=user_turn,
         head=f"{len(head)} {head[:MAX_HEAD]}" if head else None,
         size=len(history),
     )
+
+
+def _earlier(
+    history: Sequence[object], end: int, last: Part, read: PartReader, *, joined: bool
+) -> Iterator[tuple[Ask, Answer]]:
+    """Read on backwards while there is nothing but calls and their results."""
+    for _ in range(MAX_EARLIER):
+        if last.text or not last.asks:
+            return
+        end, answers, user_turn, before = _turn(history, end, read, joined=joined)
+        if before is None or user_turn or not answers:
+            return
+        asks = {ask.call_id: ask for ask in before.asks if ask.call_id}
+        yield from ((asks[a.call_id], a) for a in reversed(answers) if a.call_id in asks)
+        last = before
 
 
 def _turn(

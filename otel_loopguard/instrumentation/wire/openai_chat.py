@@ -66,10 +66,14 @@ class StreamReader:
         self._usage = get(event, "usage") or self._usage
         for choice in items(get(event, "choices")):
             nth, delta = count(choice, "index"), get(choice, "delta")
-            for call in items(get(delta, "tool_calls")):
-                self._feed_call((nth, count(call, "index")), call)
+            calls = [
+                ((nth, count(call, "index")), call) for call in items(get(delta, "tool_calls"))
+            ]
             if legacy := get(delta, "function_call"):
-                self._feed_call((nth, -1), {"function": legacy})
+                calls.append(((nth, -1), {"function": legacy}))
+            for key, call in calls:
+                if key in self._calls or len(self._calls) < MAX_CALLS:
+                    self._calls.setdefault(key, _Call()).feed(call)
             if nth == 0:
                 self._text.add(get(delta, "content") or get(delta, "refusal"))
                 self._thought.add(_thought(delta))
@@ -91,10 +95,6 @@ class StreamReader:
             model=string(get(self._first, "model")),
             complete=self._finish is not None and not cut,
         )
-
-    def _feed_call(self, key: tuple[int, int], delta: object) -> None:
-        if key in self._calls or len(self._calls) < MAX_CALLS:
-            self._calls.setdefault(key, _Call()).feed(delta)
 
 
 class _Call:
