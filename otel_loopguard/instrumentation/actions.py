@@ -7,7 +7,8 @@ span is adopted and enriched; else the span is ours.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -15,13 +16,14 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, enter_action, enter_run
+from otel_loopguard.sdk.scope import Run, action_of, enter_action, enter_run, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opentelemetry.context import Context
 
+    from otel_loopguard.sdk import scope
     from otel_loopguard.sdk.pipeline import Pipeline
 
 _R = TypeVar("_R")
@@ -44,8 +46,8 @@ class Action:
     """
 
     __slots__ = (
-        "_attributes", "_kind", "_own", "_parent", "_title", "context", "name", "pipeline", "role",
-        "run", "span", "start_ns",
+        "__weakref__", "_attributes", "_kind", "_own", "_parent", "_title", "context", "name",
+        "pipeline", "role", "run", "span", "start_ns",
     )  # fmt: skip
 
     def __init__(
@@ -81,16 +83,19 @@ class Action:
         self.context = enter_action(self, enter_run(run, inside))
 
     def adopt(self, span: trace.Span, role: Role, name: str | None) -> bool:
-        """A foreign span starts inside the call: take it if it shows this very call."""
-        if self.span is not None or role is not self.role:
+        """A foreign span starts inside the call: say whether it shows this very call.
+
+        It is taken as the call's span, unless the call has one.
+        """
+        if role is not self.role or (role is Role.TOOL and name not in (None, self.name)):
             return False
-        if role is Role.TOOL and name not in (None, self.name):
-            return False
-        self._take(span)
+        if self.span is None:
+            self._take(span)
         return True
 
     def _take(self, span: trace.Span) -> None:
         self.span = span
+        _shown[span.get_span_context().span_id] = self
         ours = {key: value for key, value in self._attributes.items() if key.startswith("loop")}
         span.set_attributes(ours)
 
@@ -123,8 +128,12 @@ class Action:
 
     def close(self, end_ns: int) -> None:
         """End our span; a foreign one is left to its owner."""
-        if self._own and self.span is not None:
+        if self.span is None:
+            return
+        if self._own:
             self.span.end(end_ns)
+        else:
+            _shown.pop(self.span.get_span_context().span_id, None)
 
     def inside(self, function: Callable[[], _R]) -> _R:
         """Run something in the call's context."""
@@ -133,6 +142,25 @@ class Action:
             return function()
         finally:
             otel_context.detach(token)
+
+
+_shown: Final[WeakValueDictionary[int, Action]] = WeakValueDictionary()
+"""The calls that a foreign span shows, by its id, as long as they are under way."""
+
+
+def action_under_way() -> scope.Action | None:
+    """The call of ours that runs now.
+
+    It is also found where another instrumentation has attached a context of its own making, which
+    holds its span and knows nothing of us.
+    """
+    action = action_of()
+    if action is not None:
+        return action
+    shown = _shown.get(trace.get_current_span().get_span_context().span_id)
+    if shown is None or run_of() not in (None, shown.run):
+        return None  # an agent run has begun inside the call
+    return shown
 
 
 def open_around(

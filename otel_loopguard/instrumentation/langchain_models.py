@@ -66,11 +66,8 @@ class ModelRun:
             rounds.note(self._call.run.id, [ask.call_id for ask in response.asks], new_run_id())
 
     def fail(self, error: BaseException) -> None:
-        """The call raised; a stream that is let go is no failure."""
-        if isinstance(error, Exception):
-            self._call.fail(error)
-        else:
-            self._call.finish()
+        """The call raised."""
+        self._call.fail(error)
 
 
 def _read(result: Any) -> ModelResponse | None:

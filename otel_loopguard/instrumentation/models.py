@@ -9,11 +9,16 @@ from opentelemetry.trace import SpanKind
 
 from otel_loopguard.core.model import MISSING, Kind, Sighting
 from otel_loopguard.dialects import Role
-from otel_loopguard.instrumentation.actions import Action, error_type, open_around
+from otel_loopguard.instrumentation.actions import (
+    Action,
+    action_under_way,
+    error_type,
+    open_around,
+)
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.processor import newest_model_span
-from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
+from otel_loopguard.sdk.scope import Run, current_run, reference
 
 if TYPE_CHECKING:
     from opentelemetry import trace
@@ -132,7 +137,7 @@ def surrounding_model_span() -> trace.Span | None:
 
 def is_nested() -> bool:
     """Whether an outer layer of ours shows the model call that runs now."""
-    return isinstance(action_of(), ModelCall)
+    return isinstance(action_under_way(), ModelCall)
 
 
 @guarded("start of a model call")

@@ -11,13 +11,19 @@ from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import rounds
-from otel_loopguard.instrumentation.actions import Action, error_type, open_around
+from otel_loopguard.instrumentation.actions import (
+    Action,
+    action_under_way,
+    error_type,
+    open_around,
+)
 from otel_loopguard.instrumentation.content import as_text
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
+from otel_loopguard.sdk.scope import Run, current_run, reference
 
 if TYPE_CHECKING:
+    from opentelemetry import trace
     from opentelemetry.context import Context
 
     from otel_loopguard.instrumentation.wiring import Wiring
@@ -89,10 +95,16 @@ class ToolCall(Action):
             if self.run is not OUTSIDE:
                 seen = self._sighting(result, failure, outcome, end_ns)
                 self.pipeline.see(self.run, seen, span, context=self.context)
-            if self.pipeline.settings.capture_content and span is not None:
-                span.set_attribute(names.TOOL_RESULT, as_text(result))
+            if self.pipeline.settings.capture_content and span is not None and failure is None:
+                self._capture(span, result)
         finally:
             self.close(end_ns)
+
+    @staticmethod
+    def _capture(span: trace.Span, result: object) -> None:
+        text = as_text(result)
+        if text is not None:
+            span.set_attribute(names.TOOL_RESULT, text)
 
     def _sighting(
         self, result: object, failure: str | None, outcome: Outcome | None, end_ns: int
@@ -137,8 +149,9 @@ def tool_attributes(
         attributes[names.TOOL_CALL_ID] = call_id
     if run.agent is not None:
         attributes[names.AGENT_NAME] = run.agent
-    if pipeline.settings.capture_content:
-        attributes[names.TOOL_ARGUMENTS] = as_text(args)
+    text = as_text(args) if pipeline.settings.capture_content else None
+    if text is not None:
+        attributes[names.TOOL_ARGUMENTS] = text
     return attributes
 
 
@@ -163,7 +176,7 @@ def open_tool(
             therefore content.
         later: another instrumentation is about to show this call on a span of its own.
     """
-    around = action_of()
+    around = action_under_way()
     if isinstance(around, ToolCall) and around.name == name and call_id in (None, around.call_id):
         return None
     args_key = wired.pipeline.guard.fingerprinter.of_args(args)
