@@ -6,13 +6,17 @@ its keys in another order have one form. `reading` says what else counts as the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from otel_loopguard.core.reading import BIG, Reader, UnknownValueError, encode
 from otel_loopguard.core.texts import is_form_c
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    def _type_of(value: object) -> object: ...  # which a type checker does not narrow by
+else:
+    _type_of = type
 
 MAX_CHARS: Final = 262_144
 MAX_NODES: Final = 10_000
@@ -89,56 +93,59 @@ def _plain_form(value: object, max_chars: int, max_nodes: int, max_depth: int) -
 class _Survey:
     """Looks whether a value holds exact JSON types only and is within the limits."""
 
-    __slots__ = ("nodes", "room", "whole_floats")
+    __slots__ = ("big_numbers", "nodes", "room", "whole_floats")
 
     def __init__(self, room: int, nodes: int) -> None:
         self.room = room
         self.nodes = nodes
         self.whole_floats = False
+        self.big_numbers = False
 
     def is_plain(self, value: object, depth: int) -> bool:
         """Goes through the value level by level, so that no cycle holds it up."""
-        level: list[object] | None = [(value,)]
+        level: list[Collection[Any]] = [(value,)]
         while level and depth >= 0:
             depth -= 1
-            deeper: list[object] = []
+            deeper: list[Collection[Any]] = []
             for box in level:
-                self.nodes -= len(cast("Collection[object]", box))
+                self.nodes -= len(box)
                 if self.nodes < 0 or not self._is_plain_box(box, deeper):
                     return False
             level = deeper
-        return not level and self.room >= 0
+        return not level and self.room >= 0 and not self.big_numbers
 
-    def _is_plain_box(self, box: object, deeper: list[object]) -> bool:
-        inside = cast("Collection[object]", box)
-        if type(box) is dict:
-            for key in inside:
-                if type(key) is not str:
+    # `Any` here and below, since every `cast` would be a call for each of the values.
+    def _is_plain_box(self, box: Any, deeper: list[Collection[Any]]) -> bool:
+        used = 0
+        inside: Any = box
+        kind = _type_of(box)
+        if kind is dict:
+            for key in box:
+                if _type_of(key) is not str:
                     return False
-                self.room -= len(key)
-            inside = cast("dict[str, object]", box).values()
+                used += len(key)
+            inside = box.values()
         for item in inside:
-            kind = type(item)
+            kind = _type_of(item)
             if kind is str:
-                self.room -= len(cast("str", item))
+                used += len(item)
             elif kind in _BOXES:
                 deeper.append(item)
-            elif not (item is None or kind is bool or self._is_plain_number(item)):
+            elif kind is float:
+                self.whole_floats = self.whole_floats or item.is_integer()
+            elif kind is int:
+                self.big_numbers |= not -BIG < item < BIG
+            elif item is not None and kind is not bool:
                 return False
+        self.room -= used
         return True
 
-    def _is_plain_number(self, item: object) -> bool:
-        if type(item) is float:
-            self.whole_floats |= item.is_integer()
-            return True
-        return type(item) is int and -BIG < item < BIG
 
-
-def _whole(value: object) -> object:
+def _whole(value: Any) -> Any:
     """A plain value with its whole floats as whole numbers."""
-    kind = type(value)
+    kind = _type_of(value)
     if kind is dict:
-        return {k: _whole(v) for k, v in cast("dict[str, object]", value).items()}
+        return {k: v if _type_of(v) is str else _whole(v) for k, v in value.items()}
     if kind is list or kind is tuple:
-        return [_whole(v) for v in cast("list[object]", value)]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+        return [v if _type_of(v) is str else _whole(v) for v in value]
+    return int(value) if kind is float and value.is_integer() else value

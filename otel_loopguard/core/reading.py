@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -151,10 +151,10 @@ class Reader:
         if self._level > self._max_depth:
             raise UnknownValueError
 
-    def _few(self, items: Iterable[Any]) -> Iterable[Any]:
+    def _few(self, items: Any) -> Iterable[Any]:
         """The items, if they are sure to be no more than may still be visited."""
         if type(items) in _SIZED:
-            if len(cast("Sized", items)) > self._nodes:
+            if len(items) > self._nodes:
                 raise UnknownValueError
             return items
         return islice(items, self._nodes + 1)
