@@ -14,7 +14,7 @@ from otel_loopguard.core.texts import is_form_c
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    def _type_of(value: object) -> object: ...  # which a type checker does not narrow by
+    def _type_of(value: object) -> type[object]: ...  # which a type checker does not narrow by
 else:
     _type_of = type
 
