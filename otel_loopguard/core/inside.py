@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from types import BuiltinFunctionType, MemberDescriptorType
+from types import BuiltinFunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _HEAP_TYPE: Final = 1 << 9  # set in `__flags__` of every class that a class statement made
 _ABSENT: Final = object()
+_STORED: Final = frozenset({GetSetDescriptorType, MemberDescriptorType})
 _LAZY: Final = ("__next__", "__anext__", "__await__", "__iter__", "__aiter__", "__enter__")
 
 
@@ -68,7 +69,15 @@ def _state(value: object) -> dict[str, object]:
 
 
 def _attribute(value: object, name: str) -> object:
+    if any(_runs_code(base.__dict__.get(name)) for base in type(value).__mro__):
+        return _ABSENT
     try:
         return object.__getattribute__(value, name)
     except AttributeError:
         return _ABSENT
+
+
+def _runs_code(held: object) -> bool:
+    """Whether what a class holds under a name comes before what its instances hold: a property."""
+    kind = type(held)
+    return kind not in _STORED and hasattr(kind, "__get__") and hasattr(kind, "__set__")
