@@ -55,11 +55,12 @@ def canonical(
 
 
 def plain(value: object) -> object:
-    """Returns a value reduced to plain JSON types; None if unknown."""
-    reader = Reader(MAX_CHARS, MAX_NODES, MAX_DEPTH, named=True)
+    """Returns a value as plain JSON types; None if unknown."""
     try:
-        return reader.reduce(value)
-    except UnknownValueError:
+        if _Survey(MAX_CHARS, MAX_NODES).is_plain(value, MAX_DEPTH):
+            return value
+        return Reader(MAX_CHARS, MAX_NODES, MAX_DEPTH, named=True).reduce(value)
+    except (UnknownValueError, RuntimeError):  # the latter: another thread is changing it
         return None
 
 
