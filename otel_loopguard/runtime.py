@@ -15,15 +15,21 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from otel_loopguard.core.detectors import BUILTIN, Detector
 from otel_loopguard.core.fingerprint import Fingerprinter
 from otel_loopguard.core.guard import Guard
+from otel_loopguard.core.model import Finding
 from otel_loopguard.settings import Settings, from_env
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from importlib.metadata import EntryPoint
+
+    from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.model import Step
 
 logger = logging.getLogger("otel_loopguard")
 
@@ -45,18 +51,28 @@ class Boundary:
         self.faults: Counter[str] = Counter()
 
     def caught(self, where: str, fault: Exception) -> None:
-        """Count a fault and log the first of its place; the text of the fault may hold content."""
+        """Count a fault and log the first of its place, never its text: that may hold content."""
         self.faults[where] += 1
         if self.faults[where] == 1:
             logger.error(
-                "otel_loopguard: internal fault in %s (%s); the application goes on, this place is "
-                "not reported again",
+                "otel_loopguard: internal fault in %s (%s at %s); the application goes on, this "
+                "place is not reported again",
                 where,
                 type(fault).__name__,
-                exc_info=fault if logger.isEnabledFor(logging.DEBUG) else None,
+                _origin(fault),
             )
         if self.reraise:
             raise fault
+
+
+def _origin(fault: Exception) -> str:
+    """File and line that raised."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "unknown"
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
 
 
 boundary: Final = Boundary()
@@ -115,15 +131,35 @@ def _third_party(names: tuple[str, ...]) -> list[Detector]:
         if not points:
             logger.warning("otel_loopguard: no detector %r is installed; it is left out", name)
         for point in points:
-            load = guarded(f"loading detector {name}")(point.load)
-            detector = load()
+            detector = guarded(f"loading detector {name}")(_load)(point)
             if detector is not None:
-                detector = detector() if isinstance(detector, type) else detector
-                found.append(cast("Detector", guarded(f"detector {name}")(detector)))
+                found.append(_contained(name, detector))
     return found
 
 
-_lock = threading.Lock()
+def _load(point: EntryPoint) -> Detector:
+    """The detector that an entry point names, itself or as a class to be made without arguments."""
+    named = point.load()
+    detector = named() if isinstance(named, type) else named
+    if not callable(detector):
+        raise TypeError("a detector has to be callable")
+    return cast("Detector", detector)
+
+
+def _contained(name: str, detector: Detector) -> Detector:
+    """A detector of somebody else, which may raise and may give anything."""
+
+    @guarded(f"detector {name}")
+    def judge(episode: Episode, step: Step) -> Finding | None:
+        finding = cast("object", detector(episode, step))
+        if finding is None or isinstance(finding, Finding):
+            return finding
+        raise TypeError("a detector has to give a Finding or None")
+
+    return judge
+
+
+_lock = threading.RLock()  # a detector's module may use what this package offers
 _current: Runtime | None = None
 
 
@@ -133,10 +169,13 @@ def get() -> Runtime:
 
 
 def configure(settings: Settings | None = None) -> Runtime:
-    """Put settings in force. Without any: those of the environment, unless some are in force."""
+    """Put settings in force. Without any: those of the environment, unless some are in force.
+
+    Settings equal to those in force change nothing, so that all who ask share one guard.
+    """
     global _current  # noqa: PLW0603 - the process has one guard
     with _lock:
-        if _current is None or settings is not None:
+        if _current is None or settings not in (None, _current.settings):
             _current = build(settings or from_env())
         return _current
 
@@ -150,7 +189,7 @@ def reset() -> None:
 
 def _after_fork() -> None:
     global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     if _current is not None:
         _current.guard.after_fork()
 

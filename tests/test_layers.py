@@ -36,7 +36,7 @@ BOUNDARIES = {
     "instrumentation/table.py Patches.undo",
     "instrumentation/table.py Patches._on_import",
     "instrumentation/drive.py iterate",
-    "instrumentation/drive.py aiterate",
+    "instrumentation/drive.py async_generator.generate",
 }
 BROAD = {"Exception", "BaseException"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
@@ -10,12 +9,12 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
 from otel_loopguard.instrumentation import anthropic, langchain, langgraph, openai, wiring
 from otel_loopguard.instrumentation.table import Patches
 from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk.declared import is_enabled
+from otel_loopguard.sdk.report import Providers
 from otel_loopguard.settings import from_env
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-logger = logging.getLogger("otel_loopguard")
 
 FRAMEWORKS: Final = {
     "openai": openai.ROWS,
@@ -45,25 +44,21 @@ class LoopGuardInstrumentor(BaseInstrumentor):
 
 @guarded("instrument")
 def _start(patches: Patches, options: dict[str, Any]) -> None:
-    tracer_provider = options.pop("tracer_provider", None)
-    meter_provider = options.pop("meter_provider", None)
-    options.pop("skip_dep_check", None)
-    options.pop("raise_exception_on_conflict", None)
+    given = [options.pop(f"{signal}_provider", None) for signal in ("tracer", "meter", "logger")]
     settings = from_env(**options)
-    if settings.disabled:
+    if settings.disabled or not is_enabled():
+        wiring.disconnect()
         return
-    wired = wiring.connect(settings, tracer_provider, meter_provider)
-    wired.attachment.ensure()
-    patches.apply(wired)
+    patches.apply(wiring.connect(settings, Providers(*given)))
 
 
 def instrument(**options: Any) -> None:
     """Watch every supported framework, for programs that set up their own SDK.
 
     Args:
-        **options: `tracer_provider` and `meter_provider` (the global ones by default), and any
-            setting by its lower-case name, as `hard_loop_warning=4`; these win over the
-            environment. What is not valid is logged and left at its default.
+        **options: `tracer_provider`, `meter_provider` and `logger_provider` (the global ones by
+            default), and any setting by its lower-case name, as `hard_loop_warning=4`; these win
+            over the environment. What is not valid is logged and left at its default.
     """
     LoopGuardInstrumentor().instrument(**options)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from opentelemetry import context as otel_context
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_BOUND = (staticmethod, classmethod)
 _Open = Callable[[wiring.Wiring, dict[str, Any]], drive.Scope | None]
 _Begin = Callable[[tuple[Any, ...], dict[str, Any]], drive.Scope | None]
 
@@ -38,7 +39,7 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        title = name or function.__name__
+        title = name or _name_of(function)
 
         def open_(wired: wiring.Wiring, args: dict[str, Any]) -> drive.Scope | None:
             return open_tool(wired, title, args)
@@ -63,7 +64,7 @@ def agent(function: Callable[..., Any] | None = None, /, *, name: str | None = N
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        title = name or function.__name__
+        title = name or _name_of(function)
 
         def open_(wired: wiring.Wiring, args: dict[str, Any]) -> drive.Scope | None:
             return open_agent(wired.pipeline, title, args)
@@ -120,8 +121,15 @@ class run:  # noqa: N801 - used like a function
         self.__exit__(kind, error, traceback)
 
 
-def _scoped(function: Callable[..., Any], open_: _Open) -> Callable[..., Any]:
+def _name_of(function: object) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _scoped(function: Any, open_: _Open) -> Any:
     """A function whose every call runs in a scope of its own."""
+    if isinstance(function, _BOUND):
+        inner: Any = getattr(function, "__func__")  # noqa: B009 - its type is not known
+        return type(cast("Any", function))(_scoped(inner, open_))
     named = _Arguments(function)
 
     def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> drive.Scope | None:
@@ -131,7 +139,7 @@ def _scoped(function: Callable[..., Any], open_: _Open) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
         wrapper = _coroutine(function, begin)
     elif inspect.isasyncgenfunction(function):
-        wrapper = _async_generator(function, begin)
+        wrapper = drive.async_generator(begin, function)
     elif inspect.isgeneratorfunction(function):
         wrapper = _generator(function, begin)
     else:
@@ -161,40 +169,38 @@ def _coroutine(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any
 
 def _generator(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return drive.iterate(partial(begin, args, kwargs), function(*args, **kwargs))
-
-    return wrapper
-
-
-def _async_generator(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return drive.aiterate(partial(begin, args, kwargs), function(*args, **kwargs))
+        iterator = function(*args, **kwargs)
+        return (yield from drive.iterate(partial(begin, args, kwargs), iterator))
 
     return wrapper
 
 
 class _Arguments:
-    """Names the arguments of a call, without the cost of binding a signature each time."""
+    """Names the arguments of a call, without the cost of binding a signature each time.
+
+    An argument that has no name of its own, or one that a keyword may have too, goes by its number.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
             parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):
             parameters = []
-        if parameters and parameters[0].name in ("self", "cls"):
-            self._skip = 1
-        else:
-            self._skip = 0
-        fixed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._names = [p.name for p in parameters if p.kind in fixed][self._skip :]
+        self._skip = 1 if parameters and parameters[0].name in ("self", "cls") else 0
+        open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+        self._names: list[str] = []
+        for number, p in enumerate(parameters[self._skip :]):
+            if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
+                self._names.append(p.name)
+            elif p.kind is inspect.Parameter.POSITIONAL_ONLY:
+                self._names.append(str(number) if open_ended else p.name)
         self._defaults = {
             p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty
         }
 
-    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        given = args[self._skip :]
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        given = args[self._skip :] if self._skip else args
         named = {**self._defaults, **dict(zip(self._names, given, strict=False)), **kwargs}
-        rest = given[len(self._names) :]
-        if rest:
-            named["*"] = rest
+        if len(given) > len(self._names):
+            named["*"] = given[len(self._names) :]
         return named

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
-from otel_loopguard.core.model import MISSING
+from otel_loopguard.core.canonical import canonical
 
 MAX_CHARS: Final = 32_768
 
 
-def as_text(value: object) -> str:
-    """A value as the conventions want it on a span: text as it is, anything else as JSON."""
-    if value is MISSING:
-        return ""
-    if isinstance(value, str):
-        return value[:MAX_CHARS]
-    return json.dumps(value, default=repr, ensure_ascii=False, skipkeys=True)[:MAX_CHARS]
+def as_text(value: object) -> str | None:
+    """A value as the conventions want it on a span: text as it is, anything else as JSON.
+
+    Cut at 32,768 characters; None if there is nothing that could be written.
+    """
+    text = value if isinstance(value, str) else canonical(value, named=True)
+    return None if text is None else text[:MAX_CHARS]

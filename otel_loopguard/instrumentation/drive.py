@@ -6,12 +6,14 @@ go on in another task, or never come back.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from opentelemetry import context as otel_context
 
 from otel_loopguard.core.model import MISSING
+from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -66,28 +68,22 @@ NO_SCOPE: Final = _NoScope()
 
 def call(scope: Scope, function: Callable[[], _R]) -> _R:
     """Call a function inside a scope."""
-    token = otel_context.attach(scope.context)
     try:
-        result = function()
+        result = _attached(scope, function)
     except BaseException as error:
-        otel_context.detach(token)
         scope.fail(error)
         raise
-    otel_context.detach(token)
     scope.finish(result)
     return result
 
 
 async def await_(scope: Scope, function: Callable[[], Awaitable[_R]]) -> _R:
     """Await what a function gives inside a scope."""
-    token = otel_context.attach(scope.context)
     try:
-        result = await function()
+        result = await _attached_async(scope, function)
     except BaseException as error:
-        otel_context.detach(token)
         scope.fail(error)
         raise
-    otel_context.detach(token)
     scope.finish(result)
     return result
 
@@ -113,11 +109,29 @@ class _AllItems:
 
     def add(self, item: object) -> None:
         if self._items is not None:
-            self._items = [*self._items, item] if len(self._items) < MAX_ITEMS else None
+            self._items.append(item)
+            if len(self._items) > MAX_ITEMS:
+                self._items = None
 
     @property
     def result(self) -> object:
         return MISSING if self._items is None else self._items
+
+
+class _Told:
+    """A stream's scope, and what reads its result: neither may raise into the application."""
+
+    def __init__(self, scope: Scope | None, make_items: Callable[[], Items]) -> None:
+        self.scope = scope or NO_SCOPE
+        self._items = make_items()
+
+    @guarded("item of a stream")
+    def add(self, item: object) -> None:
+        self._items.add(item)
+
+    @guarded("end of a stream")
+    def finish(self) -> None:
+        self.scope.finish(self._items.result)
 
 
 def iterate(
@@ -128,62 +142,96 @@ def iterate(
     """Pass on what an iterator yields; each step of it runs inside a scope.
 
     The scope begins with the first step, as the application's own code does. Where `begin` gives
-    None, the iterator is passed on as it is. `make_items` makes what reads the result.
+    None, the iterator is passed on as it is. `make_items` makes what reads the result. What is sent
+    and thrown, an abandonment included, goes to the iterator.
     """
-    scope = begin() or NO_SCOPE
-    items = make_items()
+    told = _Told(begin(), make_items)
     step: Callable[[], Any] = partial(next, iterator)
     while True:
         try:
-            item = _attached(scope, step)
+            item = _attached(told.scope, step)
         except StopIteration as stop:
-            scope.finish(items.result)
+            told.finish()
             return stop.value
         except BaseException as error:
-            scope.fail(error)
+            told.scope.fail(error)
             raise
-        items.add(item)
+        told.add(item)
         try:
             sent = yield item
-        except GeneratorExit as abandoned:
-            _attached(scope, getattr(iterator, "close", _nothing))
-            scope.fail(abandoned)
-            raise
-        except BaseException as error:  # noqa: BLE001 - goes into the application's generator
-            step = partial(_throw(iterator), error)
+        except BaseException as error:  # noqa: BLE001 - goes into the application's iterator
+            step = partial(_throw, iterator, error)
         else:
-            step = partial(next, iterator) if sent is None else partial(_send(iterator), sent)
+            step = partial(next, iterator) if sent is None else partial(_send, iterator, sent)
 
 
-async def aiterate(
+def _throw(iterator: Any, error: BaseException) -> Any:
+    """Raise where the iterator stands; one that is no generator can only be closed."""
+    if hasattr(iterator, "throw"):
+        return iterator.throw(error)
+    if hasattr(iterator, "close"):
+        iterator.close()
+    raise error
+
+
+def _send(iterator: Any, value: object) -> Any:
+    return iterator.send(value)
+
+
+def aiterate(
     begin: Callable[[], Scope | None],
     iterator: AsyncIterator[Any],
     make_items: Callable[[], Items] = _AllItems,
 ) -> AsyncGenerator[Any, Any]:
     """Pass on what an async iterator yields; like `iterate`."""
-    scope = begin() or NO_SCOPE
-    items = make_items()
-    step: Callable[[], Awaitable[Any]] = iterator.__anext__
-    while True:
-        try:
-            item = await _attached_async(scope, step)
-        except StopAsyncIteration:
-            scope.finish(items.result)
-            return
-        except BaseException as error:
-            scope.fail(error)
-            raise
-        items.add(item)
-        try:
-            sent = yield item
-        except GeneratorExit as abandoned:
-            await _attached_async(scope, getattr(iterator, "aclose", _nothing_async))
-            scope.fail(abandoned)
-            raise
-        except BaseException as error:  # noqa: BLE001 - goes into the application's generator
-            step = partial(getattr(iterator, "athrow"), error)  # noqa: B009
-        else:
-            step = iterator.__anext__ if sent is None else partial(_asend(iterator), sent)
+    return async_generator(lambda _args, _kwargs: begin(), lambda: iterator, make_items)()
+
+
+def async_generator(
+    begin: Callable[[tuple[Any, ...], dict[str, Any]], Scope | None],
+    function: Callable[..., AsyncIterator[Any]],
+    make_items: Callable[[], Items] = _AllItems,
+) -> Callable[..., AsyncGenerator[Any, Any]]:
+    """An async generator function around another function that gives an async iterator.
+
+    `begin` gets the call's arguments.
+    """
+
+    async def generate(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        iterator = function(*args, **kwargs)
+        told = _Told(begin(args, kwargs), make_items)
+        step: Callable[[], Awaitable[Any]] = iterator.__anext__
+        while True:
+            try:
+                item = await _attached_async(told.scope, step)
+            except StopAsyncIteration:
+                told.finish()
+                return
+            except BaseException as error:
+                told.scope.fail(error)
+                raise
+            told.add(item)
+            try:
+                sent = yield item
+            except BaseException as error:  # noqa: BLE001 - goes into the application's iterator
+                step = partial(_athrow, iterator, error)
+            else:
+                step = iterator.__anext__ if sent is None else partial(_asend, iterator, sent)
+
+    return generate
+
+
+async def _athrow(iterator: Any, error: BaseException) -> Any:
+    """Like `_throw`."""
+    if hasattr(iterator, "athrow"):
+        return await iterator.athrow(error)
+    if hasattr(iterator, "aclose"):
+        await iterator.aclose()
+    raise error
+
+
+async def _asend(iterator: Any, value: object) -> Any:
+    return await iterator.asend(value)
 
 
 def _attached(scope: Scope, step: Callable[[], _R]) -> _R:
@@ -195,28 +243,12 @@ def _attached(scope: Scope, step: Callable[[], _R]) -> _R:
 
 
 async def _attached_async(scope: Scope, step: Callable[[], Awaitable[_R]]) -> _R:
-    token = otel_context.attach(scope.context)
+    inside = scope.context
+    token = otel_context.attach(inside)
     try:
         return await step()
     finally:
-        otel_context.detach(token)
-
-
-def _throw(iterator: Any) -> Callable[[BaseException], Any]:
-    return iterator.throw
-
-
-def _send(iterator: Any) -> Callable[[object], Any]:
-    return iterator.send
-
-
-def _asend(iterator: Any) -> Callable[[object], Awaitable[Any]]:
-    return iterator.asend
-
-
-def _nothing() -> None:
-    """An iterator that cannot be closed."""
-
-
-async def _nothing_async() -> None:
-    """An async iterator that cannot be closed."""
+        # A coroutine that nobody awaits any longer is closed from somewhere else: there is nothing
+        # to take off there.
+        if otel_context.get_current() is inside or sys.exc_info()[0] is not GeneratorExit:
+            otel_context.detach(token)

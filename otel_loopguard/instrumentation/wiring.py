@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import logging
 import os
 import threading
 from dataclasses import dataclass
@@ -12,16 +10,13 @@ from typing import TYPE_CHECKING
 from otel_loopguard import runtime
 from otel_loopguard.instrumentation.handwritten import Handwritten
 from otel_loopguard.runtime import guarded
-from otel_loopguard.sdk.attach import Attachment
+from otel_loopguard.sdk.attach import Attachment, service_name
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.pipeline import Pipeline
+from otel_loopguard.sdk.report import GLOBAL, Providers
 
 if TYPE_CHECKING:
-    from opentelemetry import metrics, trace
-
     from otel_loopguard.settings import Settings
-
-logger = logging.getLogger("otel_loopguard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,46 +27,62 @@ class Wiring:
     handwritten: Handwritten
     attachment: Attachment
 
+    def fits(self, settings: Settings | None, providers: Providers) -> bool:
+        """Whether this is a wiring by these settings and providers."""
+        pipeline = self.pipeline
+        return settings in (None, pipeline.settings) and providers in (GLOBAL, pipeline.providers)
+
+    def open(self) -> None:
+        """Attach to the provider as soon as there is one, even if no hook is ever called."""
+        self.attachment.ensure(in_use=False)
+        daemon.every_tick(self._tick)
+        daemon.start()
+
     def close(self) -> None:
         """End what is open and let go of the provider."""
-        daemon.forget(self.handwritten.expire)
+        daemon.forget(self._tick)
         self.handwritten.close()
         self.attachment.detach()
+        self.pipeline.close()
+
+    def after_fork(self) -> None:
+        """In a forked child: other threads are gone, what they held is not."""
+        self.handwritten.after_fork()
+        self.attachment.after_fork()
+
+    def _tick(self, now_ns: int) -> None:
+        self.handwritten.expire(now_ns)
+        self.attachment.ensure(in_use=False)
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _current: Wiring | None = None
 _off = False
 
 
-def connect(
-    settings: Settings | None = None,
-    tracer_provider: trace.TracerProvider | None = None,
-    meter_provider: metrics.MeterProvider | None = None,
-) -> Wiring:
-    """Wire up the process, or give the wiring that there is."""
+def connect(settings: Settings | None = None, providers: Providers = GLOBAL) -> Wiring:
+    """Wire up the process, or give the wiring that there is if that is what is asked for.
+
+    Args:
+        settings: what to put in force; None for what is in force, or the environment.
+        providers: where telemetry goes.
+    """
     global _current, _off  # noqa: PLW0603 - the process is wired once
     with _lock:
+        if _current is not None and not _current.fits(settings, providers):
+            disconnect()
         _off = False
         if _current is None:
-            _current = _build(settings, tracer_provider, meter_provider)
+            _current = _build(settings, providers)
+            _current.open()
         return _current
 
 
-def _build(
-    settings: Settings | None,
-    tracer_provider: trace.TracerProvider | None,
-    meter_provider: metrics.MeterProvider | None,
-) -> Wiring:
-    pipeline = Pipeline(runtime.configure(settings), tracer_provider, meter_provider)
-    attachment = Attachment(pipeline)
-    agent = pipeline.settings.agent_name or attachment.service_name()
+def _build(settings: Settings | None, providers: Providers) -> Wiring:
+    pipeline = Pipeline(runtime.configure(settings), providers)
+    agent = pipeline.settings.agent_name or service_name(pipeline.provider)
     handwritten = Handwritten(pipeline, agent)
-    daemon.every_tick(handwritten.expire)
-    atexit.register(handwritten.close)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=handwritten.after_fork)
-    return Wiring(pipeline, handwritten, attachment)
+    return Wiring(pipeline, handwritten, Attachment(pipeline, handwritten.close))
 
 
 @guarded("wiring")
@@ -79,12 +90,9 @@ def current() -> Wiring | None:
     """The wiring of this process, made from the environment if need be; None when switched off."""
     wiring = _current
     if wiring is None:
-        if _off:
+        if _off or runtime.get().settings.disabled:
             return None
-        settings = runtime.get().settings
-        if settings.disabled:
-            return None
-        wiring = connect(settings)
+        wiring = connect()
     wiring.attachment.ensure()
     return wiring
 
@@ -95,6 +103,16 @@ def disconnect() -> None:
     with _lock:
         wiring, _current, _off = _current, None, True
     if wiring is not None:
-        atexit.unregister(wiring.handwritten.close)
         wiring.close()
         runtime.reset()
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+    if _current is not None:
+        _current.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

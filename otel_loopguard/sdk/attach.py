@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import logging
 import threading
@@ -20,54 +21,78 @@ if TYPE_CHECKING:
 logger = logging.getLogger("otel_loopguard")
 
 
+def service_name(provider: object) -> str | None:
+    """A tracer provider's `service.name`, if it has one that somebody chose."""
+    resource = getattr(provider, "resource", None)
+    if not isinstance(resource, Resource):
+        return None
+    name = resource.attributes.get(SERVICE_NAME)
+    return name if isinstance(name, str) and not name.startswith("unknown_service") else None
+
+
 class Attachment:
-    """The one processor of a pipeline, and whether it is on a provider yet."""
+    """The one processor of a pipeline, and whether it is on a provider yet.
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    Args:
+        pipeline: whose provider and settings count.
+        at_exit: ends what is open when the process ends. It is registered after the provider has
+            registered its own shutdown, and therefore called before that.
+    """
+
+    def __init__(self, pipeline: Pipeline, at_exit: Callable[[], object]) -> None:
         self._pipeline = pipeline
+        self._at_exit = at_exit
         self._processor: LoopGuardSpanProcessor | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._settled = False
+        self._warned = False
 
-    def ensure(self) -> None:
-        """Attach if that is possible by now; costs one comparison once it is settled."""
+    def ensure(self, *, in_use: bool = True) -> None:
+        """Attach if that is possible by now; costs one comparison once it is settled.
+
+        Args:
+            in_use: False as long as the application may not have come to set its provider.
+        """
         if self._settled:
             return
         with self._lock:
             if not self._settled:
-                self._attach(self._provider())
-
-    def service_name(self) -> str | None:
-        """The provider's `service.name`, if somebody chose one."""
-        resource = getattr(self._provider(), "resource", None)
-        if not isinstance(resource, Resource):
-            return None
-        name = resource.attributes.get(SERVICE_NAME)
-        return name if isinstance(name, str) and not name.startswith("unknown_service") else None
+                self._attach(self._pipeline.provider, in_use=in_use)
 
     def detach(self) -> None:
         """Make the processor inert: an SDK has no way to take one off."""
+        atexit.unregister(self._at_exit)
         if self._processor is not None:
             self._processor.shutdown()
 
-    def _provider(self) -> object:
-        return self._pipeline.tracer_provider or trace.get_tracer_provider()
+    def after_fork(self) -> None:
+        """In a forked child: a lock that another thread held would never be released."""
+        self._lock = threading.RLock()
 
-    def _attach(self, provider: object) -> None:
-        if isinstance(provider, trace.ProxyTracerProvider):
-            return  # the application has not set its provider yet
+    def _attach(self, provider: object, *, in_use: bool) -> None:
+        if isinstance(provider, trace.ProxyTracerProvider):  # no provider is set yet
+            if in_use:
+                self._warn(provider)
+            return
         self._settled = True
         add: Callable[..., None] | None = getattr(provider, "add_span_processor", None)
         if add is None:
-            logger.warning(
-                "otel_loopguard: no OpenTelemetry SDK is set up (the tracer provider is %s), so "
-                'nothing can be exported. Install it with: pip install "otel-loopguard[auto]" and '
-                "start the program with opentelemetry-instrument",
-                type(provider).__name__,
-            )
+            self._warn(provider)
             return
         self._processor = LoopGuardSpanProcessor(pipeline=self._pipeline)
         if "replace_default_processor" in inspect.signature(add).parameters:
             add(self._processor, replace_default_processor=False)
         else:
             add(self._processor)
+        atexit.register(self._at_exit)
+
+    def _warn(self, provider: object) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        logger.warning(
+            "otel_loopguard: no OpenTelemetry SDK is set up (the tracer provider is %s), so "
+            'nothing can be exported. Install it with: pip install "otel-loopguard[auto]" and '
+            "start the program with opentelemetry-instrument",
+            type(provider).__name__,
+        )

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry.util.types import AttributeValue
 
-from otel_loopguard.core.model import Kind, Observation, Severity, Stuck, Utterance
+from otel_loopguard.core.model import Finding, Kind, Observation, Severity, Stuck, Utterance
 
 if TYPE_CHECKING:
     from otel_loopguard.sdk.scope import Run
 
 SCOPE: Final = "otel_loopguard"
+VERSION: Final = "0.1.0"
 DEADLOCK: Final = "loopguard.deadlock"
 PATTERN: Final = "loopguard.pattern"
 SEVERITY: Final = "loopguard.severity"
@@ -44,15 +45,15 @@ RECOVERY_LEVEL: Final = 1
 """The rung of the recovery ladder that the suggested action stands on: the first."""
 
 
-def step_attributes(seen: Observation, run: Run) -> Attributes:
-    """What a span says of the step that it shows.
+def step_attributes(seen: Observation) -> Attributes:
+    """What a span says at the end of the step that it shows; what was known before it says already.
 
-    A model span says which run it is in and how that is doing. An agent's own span shows a step of
-    its parent: it says what the step was, but the run is its own.
+    A model span says how its run is doing. An agent's own span shows a step of its parent: it says
+    what the step was, but how it is doing is about its own run.
     """
     step = seen.step
     if step.kind is Kind.MODEL:
-        return {RUN_ID: run.id, ITERATION: seen.iteration, STATUS: seen.status.value}
+        return {ITERATION: seen.iteration, STATUS: seen.status.value}
     attributes: Attributes = {
         "loopguard.consecutive_same_tool": seen.consecutive_same_tool,
         "loopguard.same_args_seen": seen.same_args_seen,
@@ -60,10 +61,9 @@ def step_attributes(seen: Observation, run: Run) -> Attributes:
         "loopguard.outcome": step.outcome.value,
     }
     if step.kind is Kind.TOOL:
-        attributes[RUN_ID] = run.id
         attributes[ITERATION] = seen.iteration
         attributes[STATUS] = seen.status.value
-    if step.args_key is not None:
+    elif step.args_key is not None:
         attributes[ARGS_FINGERPRINT] = step.args_key
     if step.result_key is not None:
         attributes["loopguard.result_hash"] = step.result_key
@@ -83,6 +83,15 @@ def finding_attributes(spoken: Utterance) -> Attributes:
     }
 
 
+def waste_attributes(finding: Finding) -> Attributes:
+    """What a loop has cost so far."""
+    return {
+        "loopguard.wasted_calls": finding.wasted_calls,
+        "loopguard.wasted_tokens": finding.wasted_tokens,
+        "loopguard.wasted_seconds": finding.wasted_seconds,
+    }
+
+
 def event_attributes(
     spoken: Utterance, run: Run, agent: str | None, conversation_id: str | None
 ) -> Attributes:
@@ -97,9 +106,7 @@ def event_attributes(
         ITERATION: spoken.iteration,
         "loopguard.period": finding.period,
         "loopguard.repeats": finding.repeats,
-        "loopguard.wasted_calls": finding.wasted_calls,
-        "loopguard.wasted_tokens": finding.wasted_tokens,
-        "loopguard.wasted_seconds": finding.wasted_seconds,
+        **waste_attributes(finding),
         "loopguard.finding_id": spoken.finding_id,
         "loopguard.report_no": spoken.report_no,
         RUN_ID: run.id,

@@ -6,14 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from otel_loopguard.runtime import guarded
 
 TICK_S: Final = 5.0
+SETTLE_S: Final = 0.05
+"""How long a span that asked for a flush may take on its way to the exporter's queue: it asks from
+within its end, perhaps before the exporter has seen it."""
 FLUSH_GAP_S: Final = 1.0
-IDLE_S: Final = 60.0
-
 
 Flush = Callable[[int], object]
 """A provider's `force_flush`: takes the time it may take, in milliseconds."""
@@ -32,7 +34,7 @@ class Daemon:
             os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._wake = threading.Event()
         self._wanted: dict[Flush, int] = {}
         self._thread: threading.Thread | None = None
@@ -65,12 +67,14 @@ class Daemon:
                 self._thread = threading.Thread(
                     target=self._work, name="otel-loopguard", daemon=True
                 )
-                self._thread.start()
+                with suppress(RuntimeError):  # the interpreter is shutting down
+                    self._thread.start()
 
     def _work(self) -> None:
         next_tick = time.monotonic() + TICK_S
         while True:
-            self._wake.wait(max(0.0, next_tick - time.monotonic()))
+            if self._wake.wait(max(0.0, next_tick - time.monotonic())):
+                time.sleep(SETTLE_S)
             self._wake.clear()
             flushed = self._flush_wanted()
             if time.monotonic() >= next_tick:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opentelemetry import trace
+
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.report import Reporter
 
 if TYPE_CHECKING:
-    from opentelemetry import metrics, trace
     from opentelemetry.context import Context
 
     from otel_loopguard.core.model import Observation, Sighting
     from otel_loopguard.runtime import Runtime
+    from otel_loopguard.sdk.report import Providers
     from otel_loopguard.sdk.scope import Run
 
 
@@ -21,21 +23,21 @@ class Pipeline:
 
     Args:
         runtime: settings and guard.
-        tracer_provider: where our spans go; the global one if None.
-        meter_provider: where metrics go; the global one if None.
+        providers: where spans, metrics and logs go.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        tracer_provider: trace.TracerProvider | None = None,
-        meter_provider: metrics.MeterProvider | None = None,
-    ) -> None:
+    def __init__(self, runtime: Runtime, providers: Providers) -> None:
         self.settings = runtime.settings
         self.guard = runtime.guard
-        self.tracer_provider = tracer_provider
-        self.reporter = Reporter(runtime.settings, tracer_provider, meter_provider)
+        self.providers = providers
+        self.reporter = Reporter(runtime.settings, providers)
         self.tracer = self.reporter.tracer
+        daemon.every_tick(self.expire)
+
+    @property
+    def provider(self) -> object:
+        """The tracer provider that spans go to as of now, of whatever make."""
+        return self.providers.tracer or trace.get_tracer_provider()
 
     def see(
         self,
@@ -61,7 +63,7 @@ class Pipeline:
         return seen
 
     def end_run(self, run: Run, reason: str, *, keep: bool = False) -> None:
-        """A run is over: `reason` is answer, closed, error, expired or exit.
+        """A run is over: `reason` is answer, closed, error, interrupted, expired or exit.
 
         With `keep` what was learned of it is kept for a while: it may be gone on with.
         """
@@ -70,3 +72,7 @@ class Pipeline:
     def expire(self, now_ns: int) -> None:
         """Let go of the runs that fell silent."""
         self.reporter.close(self.guard.expire(now_ns))
+
+    def close(self) -> None:
+        """Nothing more is to be seen."""
+        daemon.forget(self.expire)

@@ -13,18 +13,28 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor
 from opentelemetry.sdk.trace import Span as SdkSpan
 
 from otel_loopguard import runtime
-from otel_loopguard.core.model import Sighting, SpanView, Status
-from otel_loopguard.dialects import Reading, Role, read, starts
+from otel_loopguard.core.model import MISSING, Severity, Sighting, SpanView, Status
+from otel_loopguard.dialects import Reading, Role, Start, read, starts
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.pipeline import Pipeline
-from otel_loopguard.sdk.scope import Run, action_of, enter_run, live_spans, reference, run_of
+from otel_loopguard.sdk.report import Providers
+from otel_loopguard.sdk.scope import (
+    Call,
+    Live,
+    Run,
+    action_of,
+    enter_run,
+    live_spans,
+    run_below,
+    run_of,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-MAX_ROUNDS: Final = 1_000
+MAX_ASKED: Final = 1_000
 
 newest_model_span: ContextVar[trace.Span | None] = ContextVar("loopguard-model-span", default=None)
 """The foreign model span that was started last in this context: not all are made current."""
@@ -49,10 +59,9 @@ class LoopGuardSpanProcessor(SpanProcessor):
         pipeline: Pipeline | None = None,
     ) -> None:
         self.active = True
-        self._pipeline = pipeline or Pipeline(runtime.get(), tracer_provider)
+        self._pipeline = pipeline or Pipeline(runtime.get(), Providers(tracer_provider))
         self._value_limit = SpanLimits().max_span_attribute_length
-        self._rounds: OrderedDict[tuple[str, str], str] = OrderedDict()
-        daemon.every_tick(self._pipeline.expire)
+        self._asked: OrderedDict[tuple[str, str], tuple[str, str | None]] = OrderedDict()
 
     @guarded("processor.on_start")
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
@@ -60,109 +69,162 @@ class LoopGuardSpanProcessor(SpanProcessor):
         where = span.context
         if not self.active or where is None:
             return
-        run = run_of(parent_context) or self._run_of_parent(span)
+        around = live_spans.get(span.parent.span_id) if span.parent is not None else None
+        outer = run_of(parent_context) or _run_of_parent(span)
         scope = span.instrumentation_scope
-        if scope is None or scope.name != names.SCOPE:
-            run = self._meet(span, run, scope.name if scope else "")
+        if scope is not None and scope.name == names.SCOPE:
+            run, call = _own_run(span, outer), None
+        else:
+            start = starts(span.name, scope.name if scope else "", span.attributes or {})
+            run = _opened_run(span, start, outer)
+            call = around.call if around is not None and run is outer else None
+            call = _met_call(span, start, call)
         if run is None:
             run = Run(trace.format_span_id(where.span_id), scoped=False)
-        live_spans.add(where.span_id, run)
-        if self._pipeline.guard.is_stuck(run.id):
+        live_spans.add(where.span_id, Live(run, call))
+        is_stuck = self._pipeline.guard.is_stuck
+        if is_stuck(run.id) or (outer is not None and is_stuck(outer.id)):
             span.set_attribute(names.STATUS, Status.DEADLOCKED.value)
 
     @guarded("processor.on_end")
     def on_end(self, span: ReadableSpan) -> None:
         """Read what the span shows, and let the guard have it."""
         where = span.context
-        run = live_spans.pop(where.span_id) if where is not None else None
+        live = live_spans.pop(where.span_id) if where is not None else None
         attributes = span.attributes or {}
-        if attributes.get(names.SEVERITY) == "critical":
+        if attributes.get(names.SEVERITY) == Severity.CRITICAL.label:
             self._flush()
-        if not self.active or run is None or where is None:
+        if not self.active or where is None or live is None:
             return
         scope = span.instrumentation_scope
         if scope is not None and scope.name == names.SCOPE:
             return
         if names.RUN_ID not in attributes:
-            self._read(span, run, where)
-        if trace.format_span_id(where.span_id) == run.id:
-            self._pipeline.end_run(run, "closed")
+            self._read(span, live, where)
+        elif live.call is not None:
+            live.call.told = True  # by the hook that has taken this span
+        if trace.format_span_id(where.span_id) == live.run.id:
+            self._pipeline.end_run(live.run, "closed")
 
     def shutdown(self) -> None:
         """Do nothing more."""
         self.active = False
-        daemon.forget(self._pipeline.expire)
+        self._pipeline.close()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Nothing is held back here."""
         return True
 
-    @staticmethod
-    def _run_of_parent(span: SdkSpan) -> Run | None:
-        return live_spans.get(span.parent.span_id) if span.parent is not None else None
-
-    @staticmethod
-    def _meet(span: SdkSpan, run: Run | None, scope: str) -> Run | None:
-        """Someone else's span starts: it may open a run, or show a call that we have under way."""
-        start = starts(span.name, scope, span.attributes or {})
-        if start is None:
-            return run
-        if start.role is Role.AGENT:
-            outer = run if run is not None and run.scoped else None
-            if outer is not None and (not outer.foreign or start.name in (None, outer.agent)):
-                return outer  # one more layer of the same agent
-            run_id = trace.format_span_id(span.get_span_context().span_id)
-            return Run(run_id, start.name, foreign=True, span=span, parent=outer)
-        if start.role is Role.MODEL:
-            newest_model_span.set(span)
-        action = action_of()
-        if action is not None:
-            action.adopt(span, start.role, start.name)
-        return run
-
-    def _read(self, span: ReadableSpan, run: Run, where: trace.SpanContext) -> None:
+    def _read(self, span: ReadableSpan, live: Live, where: trace.SpanContext) -> None:
         reading = read(_view(span, where), value_limit=self._value_limit)
         if reading is None:
             return
+        run = live.run
         if reading.role is Role.MODEL:
-            self._note_round(run, reading, trace.format_span_id(where.span_id))
-        if reading.role is Role.AGENT:
-            if run.parent is None:
+            self._note_asked(run, reading, trace.format_span_id(where.span_id))
+        if reading.role is not Role.AGENT:
+            if live.call is not None and not _is_first_to_tell(reading, live.call, where):
                 return
+        elif run.parent is not None and trace.format_span_id(where.span_id) == run.id:
             run = run.parent
+        else:
+            return  # nobody's sub-agent, or one more layer of the same agent
         parent = trace.set_span_in_context(trace.NonRecordingSpan(where), otel_context.Context())
         context = enter_run(run, parent)
         for sighting in reading.sightings:
             self._pipeline.see(
                 run,
-                self._complete(sighting, run, where),
+                self._complete(sighting, run),
                 None,
                 context=context,
                 conversation_id=reading.conversation_id,
             )
 
-    def _note_round(self, run: Run, reading: Reading, round_id: str) -> None:
-        """The calls that one response asked for are one round."""
+    def _note_asked(self, run: Run, reading: Reading, round_id: str) -> None:
+        """Remember what a response asked for: a round of calls, and their arguments."""
         for asked in reading.asked:
             if asked.call_id is not None:
-                self._rounds[run.id, asked.call_id] = round_id
-        while len(self._rounds) > MAX_ROUNDS:
-            self._rounds.popitem(last=False)
+                args_key = self._pipeline.guard.fingerprinter.of_args(asked.args)
+                self._asked[run.id, asked.call_id] = round_id, args_key
+        while len(self._asked) > MAX_ASKED:
+            self._asked.popitem(last=False)
 
-    def _complete(self, sighting: Sighting, run: Run, where: trace.SpanContext) -> Sighting:
-        """Add what only the processor knows: the span's reference and the round."""
-        in_round = self._rounds.get((run.id, sighting.call_id)) if sighting.call_id else None
+    def _complete(self, sighting: Sighting, run: Run) -> Sighting:
+        """Add to a call what the response that asked for it has shown."""
+        asked = self._asked.get((run.id, sighting.call_id)) if sighting.call_id else None
+        if asked is None:
+            return sighting
+        round_id, args_key = asked
         return replace(
             sighting,
-            span=reference(trace.NonRecordingSpan(where)),
-            round=sighting.round or in_round,
+            round=sighting.round or round_id,
+            args_key=args_key if sighting.args is MISSING else sighting.args_key,
         )
 
     def _flush(self) -> None:
-        provider = self._pipeline.tracer_provider or trace.get_tracer_provider()
-        flushable = getattr(provider, "force_flush", None)
-        if self._pipeline.settings.flush and flushable is not None:
-            daemon.flush(flushable, self._pipeline.settings.flush_timeout_ms)
+        flush = getattr(self._pipeline.provider, "force_flush", None)
+        if self._pipeline.settings.flush and flush is not None:
+            daemon.flush(flush, self._pipeline.settings.flush_timeout_ms)
+
+
+def _run_of_parent(span: SdkSpan) -> Run | None:
+    """The run of a span's parent in this process; what comes from elsewhere starts a run here."""
+    parent = span.parent
+    return None if parent is None or parent.is_remote else run_below(parent)
+
+
+def _own_run(span: SdkSpan, outer: Run | None) -> Run | None:
+    """The run that a span of ours shows or is part of: it says so itself."""
+    attributes = span.attributes or {}
+    run_id = attributes.get(names.RUN_ID)
+    if not isinstance(run_id, str) or (outer is not None and outer.id == run_id):
+        return outer
+    agent = attributes.get(names.AGENT_NAME)
+    shown = span if attributes.get(names.OPERATION) == "invoke_agent" else trace.INVALID_SPAN
+    return Run(run_id, agent if isinstance(agent, str) else None, span=shown, parent=outer)
+
+
+def _opened_run(span: SdkSpan, start: Start | None, outer: Run | None) -> Run | None:
+    """The run of a foreign span: that of an agent's outermost span is its own."""
+    if start is None or start.role is not Role.AGENT:
+        return outer
+    parent = outer if outer is not None and outer.scoped else None
+    if parent is not None and (not parent.foreign or start.name in (None, parent.agent)):
+        return outer  # one more layer of the same agent
+    run_id = trace.format_span_id(span.get_span_context().span_id)
+    return Run(run_id, start.name, foreign=True, span=span, parent=parent)
+
+
+def _met_call(span: SdkSpan, start: Start | None, around: Call | None) -> Call | None:
+    """The call that a foreign span is in: one that it shows, else the one around it."""
+    if start is None or start.role is Role.AGENT:
+        return around
+    if start.role is Role.MODEL:
+        newest_model_span.set(span)
+    call = around
+    if call is None or not call.shown_by(start.role, start.name):
+        call = Call(start.role, start.name, span.get_span_context().span_id)
+    action = action_of()
+    if action is not None and action.adopt(span, start.role, start.name):
+        call.told = True
+    return call
+
+
+def _is_first_to_tell(reading: Reading, call: Call, where: trace.SpanContext) -> bool:
+    """Whether a span has to be read, or another one tells of the same call.
+
+    Inner spans end first, and are preferred if they show arguments and result.
+    """
+    newest = reading.sightings[-1]
+    if not call.shown_by(reading.role, newest.action):
+        return True
+    if call.told:
+        return False
+    shows_all = newest.result is not MISSING and (
+        reading.role is Role.MODEL or newest.args is not MISSING
+    )
+    call.told = shows_all or where.span_id == call.outermost
+    return call.told
 
 
 def _view(span: ReadableSpan, where: trace.SpanContext) -> SpanView:

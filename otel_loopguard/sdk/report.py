@@ -4,49 +4,63 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opentelemetry import metrics, trace
-from opentelemetry._logs import LogRecord, SeverityNumber, get_logger
+from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
 from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 
-from otel_loopguard.core.guard import Closing
 from otel_loopguard.core.model import Observation, RunEnd, Severity, StuckChange, Utterance
 from otel_loopguard.sdk import attributes as names
+from otel_loopguard.settings import ErrorStatus, Signal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opentelemetry.context import Context
 
+    from otel_loopguard.core.guard import Closing
     from otel_loopguard.sdk.scope import Run
     from otel_loopguard.settings import Settings
 
 logger = logging.getLogger("otel_loopguard")
 
-VERSION: Final = "0.1.0"
-_ERROR_FROM: Final = {"warning": Severity.WARNING, "critical": Severity.CRITICAL}
+_ERROR_FROM: Final = {
+    ErrorStatus.WARNING: Severity.WARNING,
+    ErrorStatus.CRITICAL: Severity.CRITICAL,
+}
+
+
+class Providers(NamedTuple):
+    """Where spans, metrics and logs go; the global provider where None."""
+
+    tracer: trace.TracerProvider | None = None
+    meter: metrics.MeterProvider | None = None
+    logger: LoggerProvider | None = None
+
+
+GLOBAL: Final = Providers()
 
 
 class Reporter:
-    """Says what the guard found, on the providers that it was made with.
+    """Says what the guard found.
 
     Args:
         settings: what to emit.
-        tracer_provider: where marker spans go; the global one if None.
-        meter_provider: where metrics go; the global one if None.
+        providers: where it goes.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        tracer_provider: trace.TracerProvider | None = None,
-        meter_provider: metrics.MeterProvider | None = None,
-    ) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, providers: Providers) -> None:
         self._error_from = _ERROR_FROM.get(settings.error_status)
-        self.tracer = trace.get_tracer(names.SCOPE, VERSION, tracer_provider)
-        meter = metrics.get_meter(names.SCOPE, VERSION, meter_provider)
+        self._emits_events = Signal.SPAN in settings.emit
+        self._emits_logs = Signal.LOG in settings.emit
+        self._log_warnings = settings.log_warnings
+        self._logger_provider = providers.logger
+        self.tracer = trace.get_tracer(names.SCOPE, names.VERSION, providers.tracer)
+        if Signal.METRIC in settings.emit:
+            meter = metrics.get_meter(names.SCOPE, names.VERSION, providers.meter)
+        else:
+            meter = metrics.NoOpMeter(names.SCOPE)
         self._deadlocks = meter.create_counter(
             "loopguard.deadlocks", "{event}", "Deadlock events: one for each time a finding speaks"
         )
@@ -56,9 +70,11 @@ class Reporter:
         self._iterations = meter.create_histogram(
             "loopguard.iterations", "{iteration}", "Tool rounds that a run took"
         )
-        meter.create_counter(
+        self._interventions = meter.create_counter(
             "loopguard.interventions", "{intervention}", "Tool calls that were held back"
-        ).add(0)
+        )
+        self._began = False
+        self._lost = False
 
     def report(
         self,
@@ -79,83 +95,83 @@ class Reporter:
             context: where a marker span hangs.
             conversation_id: the provider's id of the conversation, if known.
         """
+        if not self._began:
+            self._began = True
+            self._interventions.add(0)  # alerts need the series before its first increment
         open_span = span if span is not None and span.is_recording() else None
         if open_span is not None:
-            open_span.set_attributes(names.step_attributes(seen, run))
-        self._tell_agent_span(seen, run)
+            open_span.set_attributes(names.step_attributes(seen))
+        if seen.counted:
+            _tell_agent_span(seen, run)
         for spoken in sorted(seen.utterances, key=lambda each: each.finding.severity):
+            at_ns = seen.step.end_ns or time.time_ns()
             agent = seen.step.agent or run.agent
             attributes = names.event_attributes(spoken, run, agent, conversation_id)
-            if "span" in self._settings.emit:
-                self._on_span(spoken, run, open_span, context, attributes)
-            self._beside_span(spoken, agent, attributes, context)
-        self.close(Closing(seen.changes, seen.ended))
+            if self._emits_events and open_span is not None:
+                self._mark(spoken, open_span, attributes, at_ns)
+            elif self._emits_events:
+                self._mark_beside(spoken, run, attributes, context, at_ns)
+            self._tell_others(spoken, agent, attributes, context, at_ns)
+        self._move_gauge(seen.changes)
+        self._count_iterations(seen.ended)
 
     def close(self, closing: Closing) -> None:
-        """Tell the metrics of runs that got stuck, recovered or went away."""
-        if "metric" not in self._settings.emit:
-            return
+        """Tell the metrics of runs that went away."""
         self._move_gauge(closing.changes)
         self._count_iterations(closing.ended)
 
-    def _tell_agent_span(self, seen: Observation, run: Run) -> None:
-        if not run.span.is_recording() or not seen.counted:
-            return
-        run.span.set_attribute(names.ITERATION, seen.iteration)
-        if seen.changes:
-            run.span.set_attribute(names.STATUS, seen.status.value)
-        for spoken in seen.utterances:
-            finding = spoken.finding
-            run.span.set_attributes(
-                {
-                    "loopguard.wasted_calls": finding.wasted_calls,
-                    "loopguard.wasted_tokens": finding.wasted_tokens,
-                    "loopguard.wasted_seconds": finding.wasted_seconds,
-                }
-            )
+    def _mark(
+        self, spoken: Utterance, span: Span, attributes: names.Attributes, at_ns: int
+    ) -> None:
+        """Put the event on a span that is open."""
+        severity = spoken.finding.severity
+        span.set_attributes(names.finding_attributes(spoken))
+        if self._error_from is not None and severity >= self._error_from and _has_no_status(span):
+            span.set_status(Status(StatusCode.ERROR, f"deadlock: {spoken.finding.pattern.value}"))
+        span.add_event(names.DEADLOCK, attributes, at_ns)
 
-    def _on_span(
+    def _mark_beside(
         self,
         spoken: Utterance,
         run: Run,
-        span: Span | None,
-        context: Context | None,
         attributes: names.Attributes,
+        context: Context | None,
+        at_ns: int,
     ) -> None:
-        if span is not None:
-            self._mark(spoken, span, attributes)
-            return
-        first = _first_step(spoken, context)
+        """Put the event on a marker span, since the span that shows the step has ended."""
+        around = trace.get_current_span(context).get_span_context()
+        first = _first_step(spoken, around)
         marker = self.tracer.start_span(
             names.DEADLOCK,
             context,
             attributes={names.RUN_ID: run.id, **_identity(attributes)},
             links=[first] if first else None,
+            start_time=at_ns,
         )
-        self._mark(spoken, marker, attributes)
-        marker.end()
+        if around.trace_flags.sampled and not marker.is_recording() and not self._lost:
+            self._lost = True
+            logger.warning(
+                "otel_loopguard: a deadlock cannot be put on the trace, since its spans come from "
+                "another provider: pass that as LoopGuardSpanProcessor(tracer_provider=...)"
+            )
+        self._mark(spoken, marker, attributes, at_ns)
+        marker.end(at_ns)
 
-    def _mark(self, spoken: Utterance, span: Span, attributes: names.Attributes) -> None:
-        severity = spoken.finding.severity
-        span.set_attributes(names.finding_attributes(spoken))
-        if self._error_from is not None and severity >= self._error_from and _has_no_status(span):
-            span.set_status(Status(StatusCode.ERROR, f"deadlock: {spoken.finding.pattern.value}"))
-        span.add_event(names.DEADLOCK, attributes)
-
-    def _beside_span(
+    def _tell_others(
         self,
         spoken: Utterance,
         agent: str | None,
         attributes: names.Attributes,
         context: Context | None,
+        at_ns: int,
     ) -> None:
+        """Count the utterance and write it down."""
         finding = spoken.finding
-        if "metric" in self._settings.emit:
-            labels = names.metric_attributes(finding.pattern.value, finding.severity, agent)
-            self._deadlocks.add(1, labels, context)
-        if "log" in self._settings.emit:
-            self._log(finding.severity, attributes, context)
-        if self._settings.log_warnings:
+        labels = names.metric_attributes(finding.pattern.value, finding.severity, agent)
+        self._deadlocks.add(1, labels, context)
+        if self._emits_logs:
+            self._log(finding.severity, attributes, context, at_ns)
+        if self._log_warnings:
             logger.warning(
                 "%s (%s) in %s: %s; wasted %d calls",
                 finding.pattern.value,
@@ -165,12 +181,17 @@ class Reporter:
                 finding.wasted_calls,
             )
 
-    @staticmethod
-    def _log(severity: Severity, attributes: names.Attributes, context: Context | None) -> None:
+    def _log(
+        self,
+        severity: Severity,
+        attributes: names.Attributes,
+        context: Context | None,
+        at_ns: int,
+    ) -> None:
         critical = severity is Severity.CRITICAL
-        get_logger(names.SCOPE, VERSION).emit(
+        get_logger(names.SCOPE, names.VERSION, self._logger_provider).emit(
             LogRecord(
-                timestamp=time.time_ns(),
+                timestamp=at_ns,
                 context=context,
                 severity_number=SeverityNumber.ERROR if critical else SeverityNumber.WARN,
                 severity_text="ERROR" if critical else "WARN",
@@ -193,6 +214,17 @@ class Reporter:
             self._iterations.record(run.iterations, labels)
 
 
+def _tell_agent_span(seen: Observation, run: Run) -> None:
+    """Keep the totals on the agent's span up to date; it may be read long before it ends."""
+    if not run.span.is_recording():
+        return
+    run.span.set_attribute(names.ITERATION, seen.iteration)
+    if seen.changes:
+        run.span.set_attribute(names.STATUS, seen.status.value)
+    for spoken in seen.utterances:
+        run.span.set_attributes(names.waste_attributes(spoken.finding))
+
+
 def _identity(attributes: names.Attributes) -> names.Attributes:
     """What makes other tools take a marker span for a part of the agent's trace."""
     kept = (names.TOOL_NAME, names.AGENT_NAME, names.CONVERSATION_ID)
@@ -205,13 +237,11 @@ def _has_no_status(span: Span) -> bool:
     return not isinstance(status, Status) or status.status_code is StatusCode.UNSET
 
 
-def _first_step(spoken: Utterance, context: Context | None) -> Link | None:
+def _first_step(spoken: Utterance, around: SpanContext) -> Link | None:
     """A link to the loop's first step, where its span is known."""
-    reference = spoken.finding.first_span
-    if reference is None:
+    first = spoken.finding.first_span
+    if first is None:
         return None
-    trace_id, span_id = reference.split("-")
-    flags = trace.get_current_span(context).get_span_context().trace_flags
-    return Link(
-        SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=flags)
-    )
+    trace_id, span_id = (int(part, 16) for part in first.split("-"))
+    where = SpanContext(trace_id, span_id, is_remote=False, trace_flags=around.trace_flags)
+    return Link(where)

@@ -7,24 +7,22 @@ run is found through the parent span instead.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 
+from otel_loopguard.dialects import Role
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from otel_loopguard.dialects import Role
-
 MAX_LIVE_SPANS: Final = 10_000
 
-_RUN: Final = otel_context.create_key("loopguard-run")
-_ACTION: Final = otel_context.create_key("loopguard-action")
+_PLACE: Final = otel_context.create_key("loopguard-place")
+"""Holds the action that is under way, else the run; one key, since each costs a copy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +49,13 @@ class Run:
 class Action(Protocol):
     """A tool or model call of ours that is under way, as the processor sees it."""
 
+    run: Run
+
     def adopt(self, span: trace.Span, role: Role, name: str | None) -> bool:
-        """A foreign span starts inside the call: take it if it shows this very call."""
+        """A foreign span starts inside the call: say whether it shows this very call.
+
+        It is taken as the call's span, unless the call has one.
+        """
         ...
 
 
@@ -65,60 +68,90 @@ def reference(span: trace.Span) -> str | None:
 
 
 def run_of(context: Context | None = None) -> Run | None:
-    """The run that a context carries."""
-    run = otel_context.get_value(_RUN, context)
-    return run if isinstance(run, Run) else None
+    """The run that a context carries, if it is in any."""
+    place = _place(context)
+    run = place if place is None or isinstance(place, Run) else place.run
+    return run if run is not None and run.id else None
 
 
 def enter_run(run: Run, context: Context | None = None) -> Context:
     """A context inside a run; no call is under way in it yet."""
-    return otel_context.set_value(_ACTION, None, otel_context.set_value(_RUN, run, context))
+    return otel_context.set_value(_PLACE, run, context)
 
 
 def action_of(context: Context | None = None) -> Action | None:
     """The call of ours that is under way in a context."""
-    return cast("Action | None", otel_context.get_value(_ACTION, context))
+    place = _place(context)
+    return None if isinstance(place, Run) else place
 
 
 def enter_action(action: Action, context: Context | None = None) -> Context:
-    """A context inside a call."""
-    return otel_context.set_value(_ACTION, action, context)
+    """A context inside a call, and thereby inside its run."""
+    return otel_context.set_value(_PLACE, action, context)
+
+
+def _place(context: Context | None) -> Run | Action | None:
+    return cast("Run | Action | None", otel_context.get_value(_PLACE, context))
+
+
+@dataclass(slots=True)
+class Call:
+    """A call as foreign spans show it: several instrumentations may each put a span around it.
+
+    Attributes:
+        role: tool or model.
+        name: the tool's name, if known when the outermost span starts.
+        outermost: the id of that span.
+        told: whether one of the spans was read already, or a hook of ours tells of the call.
+    """
+
+    role: Role
+    name: str | None
+    outermost: int
+    told: bool = False
+
+    def shown_by(self, role: Role, name: str | None) -> bool:
+        """Whether a span inside of this call's spans shows this very call.
+
+        Layers often know a model by different names.
+        """
+        return role is self.role and (role is Role.MODEL or not name or name == (self.name or name))
+
+
+class Live(NamedTuple):
+    """What is known of a span that is open: its run, and the call that it is in."""
+
+    run: Run
+    call: Call | None = None
 
 
 class LiveSpans:
-    """The run of each span that is open, by span id. Bounded: the oldest are forgotten, counted."""
+    """The spans that are open, by span id. Bounded: the oldest are forgotten.
+
+    It has no lock, so that a signal handler, a finalizer or a fork can come at any time: each of
+    its operations on the table is atomic.
+    """
 
     def __init__(self, limit: int = MAX_LIVE_SPANS) -> None:
-        self._runs: OrderedDict[int, Run] = OrderedDict()
+        self._spans: OrderedDict[int, Live] = OrderedDict()
         self._limit = limit
-        self._lock = Lock()
-        self.forgotten = 0
 
-    def add(self, span_id: int, run: Run) -> None:
-        """A span of a run starts."""
-        with self._lock:
-            self._runs[span_id] = run
-            if len(self._runs) > self._limit:
-                self._runs.popitem(last=False)
-                self.forgotten += 1
+    def add(self, span_id: int, live: Live) -> None:
+        """A span starts."""
+        self._spans[span_id] = live
+        if len(self._spans) > self._limit:
+            self._spans.popitem(last=False)
 
-    def get(self, span_id: int) -> Run | None:
-        """The run of an open span."""
-        return self._runs.get(span_id)
+    def get(self, span_id: int) -> Live | None:
+        """What is known of an open span."""
+        return self._spans.get(span_id)
 
-    def pop(self, span_id: int) -> Run | None:
+    def pop(self, span_id: int) -> Live | None:
         """A span ends."""
-        with self._lock:
-            return self._runs.pop(span_id, None)
-
-    def after_fork(self) -> None:
-        """In a forked child: the lock may have been held by a thread that is gone."""
-        self._lock = Lock()
+        return self._spans.pop(span_id, None)
 
 
 live_spans: Final = LiveSpans()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=live_spans.after_fork)
 
 
 def current_run(context: Context | None = None) -> Run | None:
@@ -127,6 +160,12 @@ def current_run(context: Context | None = None) -> Run | None:
     if run is not None:
         return run
     span = trace.get_current_span(context).get_span_context()
-    if not span.is_valid:
-        return None
-    return live_spans.get(span.span_id) or Run(trace.format_trace_id(span.trace_id), scoped=False)
+    return run_below(span) if span.is_valid else None
+
+
+def run_below(parent: trace.SpanContext) -> Run:
+    """The run of what hangs below a span: that span's, or the trace's if it is not open here."""
+    live = live_spans.get(parent.span_id)
+    if live is not None:
+        return live.run
+    return Run(trace.format_trace_id(parent.trace_id), scoped=False)
