@@ -6,6 +6,7 @@ span is adopted and enriched; else the span is ours.
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -14,6 +15,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
+from otel_loopguard.core.model import MISSING
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.scope import Run, action_of, enter_action, enter_run, run_of
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
     from otel_loopguard.sdk import scope
     from otel_loopguard.sdk.pipeline import Pipeline
+
+logger = logging.getLogger("otel_loopguard")
 
 _R = TypeVar("_R")
 
@@ -205,3 +209,15 @@ def error_type(error: BaseException) -> str:
         if kind.__module__ == "builtins"
         else (f"{kind.__module__}.{kind.__qualname__}")
     )
+
+
+def failure_text(error: BaseException) -> object:
+    """What a failure says; MISSING where its own code raises when it is asked. Never exported."""
+    said: tuple[object, ...] = BaseException.__dict__["args"].__get__(error)
+    if said:
+        return said
+    try:
+        return str(error)
+    except Exception as fault:  # noqa: BLE001 - it comes from the application's exception
+        logger.debug("otel_loopguard: a failure does not say what it is (%s)", type(fault).__name__)
+        return MISSING

@@ -15,6 +15,7 @@ from otel_loopguard.instrumentation.actions import (
     Action,
     action_under_way,
     error_type,
+    failure_text,
     open_around,
 )
 from otel_loopguard.instrumentation.content import as_text
@@ -126,7 +127,7 @@ class ToolCall(Action):
     def fail(self, error: BaseException) -> None:
         """The tool raised. What is no Exception (a cancellation, an exit) says nothing of it."""
         if isinstance(error, Exception):
-            self.finish(error.args or str(error), failure=error_type(error))
+            self.finish(failure_text(error), failure=error_type(error))
         else:
             self.finish(outcome=Outcome.UNKNOWN)
 
