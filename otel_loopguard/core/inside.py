@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 _HEAP_TYPE: Final = 1 << 9  # set in `__flags__` of every class that a class statement made
 _ABSENT: Final = object()
-_STORED: Final = frozenset({GetSetDescriptorType, MemberDescriptorType})
 _LAZY: Final = ("__next__", "__anext__", "__await__", "__iter__", "__aiter__", "__enter__")
 
 
@@ -28,11 +27,15 @@ def is_lazy(kind: type) -> bool:
 def declared_fields(value: object) -> dict[str, object] | None:
     """Returns the fields of a dataclass or pydantic instance; None for any other object.
 
-    Fields that a dataclass leaves out of comparison are left out.
+    Fields that a dataclass leaves out of comparison are left out. One that keeps a field behind a
+    property is like any other object.
     """
     kind: Any = type(value)
     if hasattr(kind, "__dataclass_fields__"):
-        return _present(value, (field.name for field in fields(kind) if field.compare))
+        names = [field.name for field in fields(kind) if field.compare]
+        found = _present(value, names)
+        missing = (name for name in names if name not in found)
+        return None if any(_is_property(_held(kind, name)) for name in missing) else found
     if hasattr(kind, "__pydantic_validator__"):
         names = getattr(kind, "__pydantic_fields__", None) or kind.model_fields
         extra = _present(value, ("__pydantic_extra__",)).get("__pydantic_extra__")
@@ -60,24 +63,38 @@ def attributes(value: object) -> dict[str, object]:
 
 
 def _present(value: object, names: Iterable[str]) -> dict[str, object]:
-    """Those of the named attributes that the instance has."""
-    return {n: v for n in names if (v := _attribute(value, n)) is not _ABSENT}
+    """Those of the named attributes that the instance keeps, in its dictionary or a slot."""
+    state = _state(value)
+    found: dict[str, object] = {}
+    for name in names:
+        item = state[name] if name in state else _slot(value, name)
+        if item is not _ABSENT:
+            found[name] = item
+    return found
 
 
 def _state(value: object) -> dict[str, object]:
-    return cast("dict[str, object]", _present(value, ("__dict__",)).get("__dict__", {}))
+    """The instance's dictionary, unless its class puts something else under that name."""
+    held: Any = _held(type(value), "__dict__")
+    return held.__get__(value) if type(held) is GetSetDescriptorType else {}
 
 
-def _attribute(value: object, name: str) -> object:
-    if any(_runs_code(base.__dict__.get(name)) for base in type(value).__mro__):
-        return _ABSENT
+def _slot(value: object, name: str) -> object:
+    held: Any = _held(type(value), name)
     try:
-        return object.__getattribute__(value, name)
-    except AttributeError:
+        return held.__get__(value) if type(held) is MemberDescriptorType else _ABSENT
+    except AttributeError:  # never set
         return _ABSENT
 
 
-def _runs_code(held: object) -> bool:
-    """Whether what a class holds under a name comes before what its instances hold: a property."""
-    kind = type(held)
-    return kind not in _STORED and hasattr(kind, "__get__") and hasattr(kind, "__set__")
+def _is_property(held: object) -> bool:
+    return hasattr(type(held), "__set__") and type(held) is not MemberDescriptorType
+
+
+def _held(kind: type[object], name: str) -> object:
+    """What a class or its nearest base holds under a name."""
+    for base in kind.__mro__:
+        held = vars(base).get(name, _ABSENT)
+        if held is not _ABSENT:
+            return held
+    return _ABSENT

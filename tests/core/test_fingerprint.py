@@ -464,6 +464,43 @@ def test_a_model_is_read_without_running_its_code() -> None:
     assert key(Model.model_construct(tags=[])) == key({"tags": []})
 
 
+def test_no_property_is_read_in_search_of_content() -> None:
+    def fail(_: object, *__: object) -> object:
+        raise AssertionError("a property was run")
+
+    class Covered:
+        item = property(fail)
+        __dict__ = property(fail)  # type: ignore[assignment]
+        __slots__ = ("slot",)
+
+    class Over(Model):
+        item = property(fail)  # type: ignore[assignment]
+
+    over = Over.model_construct()
+    over.__dict__["item"] = "pen"
+    assert key(over) == key({"item": "pen", "tags": []})
+    covered = Covered()
+    assert PRINTER.of_result(covered) == UNKNOWN
+    covered.slot = 1
+    assert PRINTER.of_result(covered).key is not None
+
+
+def test_a_dataclass_that_keeps_a_field_behind_a_property_counts_with_what_it_holds() -> None:
+    @dataclasses.dataclass
+    class Hidden:
+        item: str
+
+        def _get(self) -> str:
+            return self._item
+
+        def _set(self, item: str) -> None:
+            self._item = item
+
+    Hidden.item = property(Hidden._get, Hidden._set)  # type: ignore[assignment]
+    assert key(Hidden("pen")) == key(Hidden("pen")) is not None
+    assert key(Hidden("pen")) != key(Hidden("ink"))
+
+
 def test_two_keys_that_json_writes_alike_are_unknown() -> None:
     assert PRINTER.of_result({1: "a", "1": "b"}) == UNKNOWN
 
