@@ -44,12 +44,32 @@ class Row:
     wrapper: Factory
 
 
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """One attribute that is wrapped, and by what."""
+
+    parent: Any
+    name: str
+    handle: Any
+    inherited: bool
+
+    def undo(self) -> bool:
+        """Put back what was there; False if somebody else has wrapped or replaced ours."""
+        if self.parent.__dict__.get(self.name) is not self.handle:
+            return False
+        if self.inherited:
+            delattr(self.parent, self.name)
+        else:
+            setattr(self.parent, self.name, self.handle.__wrapped__)
+        return True
+
+
 class Patches:
     """The rows that are applied, and how to undo them."""
 
     def __init__(self, rows: tuple[Row, ...]) -> None:
         self._rows = rows
-        self._applied: list[tuple[ModuleType, str, Any]] = []
+        self._applied: list[_Applied] = []
         self._wiring: Wiring | None = None
         self._registered = False
 
@@ -70,11 +90,9 @@ class Patches:
         """Take every wrapper off again."""
         self._wiring = None
         while self._applied:
-            module, target, handle = self._applied.pop()
-            try:
-                wrapt.unwrap_object(module, target, handle, missing_ok=True)
-            except Exception as fault:  # noqa: BLE001 - somebody else wrapped ours
-                logger.debug("otel_loopguard: %s stays wrapped, inert: %s", target, fault)
+            applied = self._applied.pop()
+            if not applied.undo():
+                logger.debug("otel_loopguard: %s stays wrapped, inert", applied.name)
 
     def _on_import(self, module: ModuleType) -> None:
         """Apply a module's rows. An exception here would break the application's import."""
@@ -90,12 +108,13 @@ class Patches:
 
     def _wrap(self, module: ModuleType, row: Row, wiring: Wiring) -> None:
         try:
-            found = wrapt.resolve_path(module, row.target)[2]
+            parent, name, found = wrapt.resolve_path(module, row.target)
         except AttributeError:
             logger.debug("otel_loopguard: %s has no %s; skipped", row.module, row.target)
             return
-        if any(found is handle for _, _, handle in self._applied):
+        if any(found is applied.handle for applied in self._applied):
             return  # a module that only passes on what another row has wrapped
+        inherited = name not in parent.__dict__
         handle = wrapt.wrap_object(
             module,
             row.target,
@@ -103,4 +122,4 @@ class Patches:
             (row.wrapper(wiring),),
             {"enabled": lambda: self._wiring is wiring},
         )
-        self._applied.append((module, row.target, handle))
+        self._applied.append(_Applied(parent, name, handle, inherited))
