@@ -28,6 +28,9 @@ class Watched(Proxy):
         super().__init__(wrapped)
         self._self_watch = watch
 
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
 
 class WatchedBody(Watched):
     """The HTTP response below a stream, which some helpers close instead of the stream."""
