@@ -209,10 +209,10 @@ class TestCalls:
     def test_one_message_each_with_a_call_left_out_and_rounds_before(self) -> None:
         script = asked(make(), *(ask(f"c{n}", str(n)) for n in range(4)))
         script.history[-1:] = [ModelResponse(asks=(ask("c3", "3"),)), Answer("c3", None, "r3")]
+        others = ((ask("c2", name="fetch"), Answer("c2", None, "of another round")),)
         nearest_first = ["c1", "c0", "b1", "b0"]
-        link = script.send(
-            earlier=tuple((ask(c, c[1]), Answer(c, None, "r")) for c in nearest_first)
-        )
+        pairs = tuple((ask(c, c[1]), Answer(c, None, "r")) for c in nearest_first)
+        link = script.send(earlier=pairs + others)
         assert firsts(link) == [("c0", True), ("c1", True), ("c3", True)]
 
     def test_unanswered_calls_are_not_invented(self) -> None:

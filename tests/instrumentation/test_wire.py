@@ -477,6 +477,12 @@ class TestResponseItems:
         assert [answer.call_id for answer in request.answers] == ["a", "b"]
         assert not request.user_turn
 
+    def test_what_the_server_did_in_between_does_not_part_a_response(self) -> None:
+        said = {"type": "message", "role": "assistant", "content": "Hm."}
+        search = {"type": "web_search_call", "id": "ws", "status": "completed"}
+        request = responses(USER, said, search, item_call("a"), item_result("a"))
+        assert request.last_assistant == ("Hm.", (f("a"),))
+
     def test_each_call_followed_by_its_output(self) -> None:
         request = responses(
             USER, item_call("a"), item_result("a"), item_call("b"), item_result("b")

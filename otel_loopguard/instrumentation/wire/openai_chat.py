@@ -56,7 +56,7 @@ class StreamReader:
     def __init__(self) -> None:
         self._first: object = None
         self._usage: object = None
-        self._finish: object = None
+        self._finish: str | None = None
         self._text, self._thought = Pieces(), Pieces()
         self._calls: dict[tuple[int, int], _Call] = {}
 
@@ -77,7 +77,7 @@ class StreamReader:
             if nth == 0:
                 self._text.add(get(delta, "content") or get(delta, "refusal"))
                 self._thought.add(_thought(delta))
-                self._finish = get(choice, "finish_reason") or self._finish
+                self._finish = string(get(choice, "finish_reason")) or self._finish
 
     def response(self) -> ModelResponse:
         """Return what has come so far."""
@@ -87,12 +87,12 @@ class StreamReader:
             "reasoning_content": self._thought.text(),
             "tool_calls": [call.whole() for call in calls],
         }
-        choices = [{"message": message, "finish_reason": self._finish}]
         cut = self._text.cut or any(call.args.cut for call in calls)
         return replace(
-            read_response({"choices": choices, "usage": self._usage}),
+            read_response({"choices": [{"message": message}], "usage": self._usage}),
             id=string(get(self._first, "id")),
             model=string(get(self._first, "model")),
+            finish=self._finish,
             complete=self._finish is not None and not cut,
         )
 
@@ -119,12 +119,10 @@ def _part(message: object) -> Part:
     role, content = string(get(message, "role")), get(message, "content")
     if role == "assistant":
         return Part("assistant", _text(message), _asks(message))
-    if role == "user":
-        return Part("user", text_of(content))
     if role in {"tool", "function"}:
         call_id, name = string(get(message, "tool_call_id")), string(get(message, "name"))
         return Part("tool", answers=(Answer(call_id, name, result_of(content)),))
-    return Part()
+    return Part("user", text_of(content)) if role == "user" else Part()
 
 
 def _asks(message: object) -> tuple[Ask, ...]:
