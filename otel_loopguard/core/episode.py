@@ -153,6 +153,7 @@ class Episode:
         opens = not again and self._opens_round(step)
         if opens:
             self.iteration += 1
+            self._evidence.open_round()
         if not again:
             self.steps.append(step)
             self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from otel_loopguard.core.cycles import MAX_ROUND
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.records import (
     WAIT_WEIGHT,
@@ -48,17 +49,20 @@ class Evidence:
         moved: 1 if the newest call is one of them, else 0.
     """
 
-    __slots__ = ("_calls", "_results", "_tools", "moved", "progress")
+    __slots__ = ("_calls", "_results", "_round", "_settled", "_tools", "moved", "progress")
 
     def __init__(self) -> None:
         self.progress = 0
         self.moved = 0
+        self._settled = 0
+        self._round: list[CallRecord] = []
         self._calls: dict[tuple[str, str], CallRecord] = {}
         self._tools: dict[str, ToolRecord] = {}
         self._results: dict[tuple[str, str], None] = {}
 
     def clear(self) -> None:
         """Forget the records: what comes next repeats nothing."""
+        self._round.clear()
         self._calls.clear()
         self._tools.clear()
         self._results.clear()
@@ -72,6 +76,16 @@ class Evidence:
     def earlier(self, action: str, args_key: str | None) -> CallRecord | None:
         """What is known of a call; None if it did not come yet, or is unknown."""
         return None if args_key is None else self._calls.get((action, args_key))
+
+    def open_round(self) -> None:
+        """Another round begins.
+
+        The calls of one round come at once: what one learned did not come after the others.
+        """
+        for call in self._round:
+            if call.repeats == 1:
+                call.progress = self._settled
+        self._round.clear()
 
     def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
@@ -94,7 +108,10 @@ class Evidence:
         call.result_key = step.result_key
         self.moved = int(self._moves(call, step))
         self.progress += self.moved
-        call.progress, call.latest = self.progress, now
+        self._settled = call.progress = self.progress
+        call.latest = now
+        if len(self._round) < MAX_ROUND:
+            self._round.append(call)
         if step.args_key is not None:
             remember(self._calls, (step.action, step.args_key), call, MAX_CALLS)
         return call

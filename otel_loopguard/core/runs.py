@@ -35,7 +35,7 @@ class Runs:
         return chain(self._asleep.values(), self._awake.values())
 
     def get(self, run: str) -> Episode | None:
-        """The episode of a run, if there is one. Safe without a lock: at worst it misses one that wakes."""
+        """The episode of a run. Safe without a lock: at worst it misses one that wakes."""
         return self._awake.get(run) or self._asleep.get(run)
 
     def pop(self, run: str) -> Episode | None:
