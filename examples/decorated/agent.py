@@ -16,12 +16,14 @@ search_orders, list_orders, export_status, convert_price, read_notes, write_note
 
 def script(name: str) -> Iterator[str]:
     """What the agent does, by the name of the model that it would ask."""
-    kind, _, count = name.partition("+")[0].partition("-")
+    asked, _, tool = name.partition("+tool=")
+    kind, _, count = asked.partition("-")
     times = range(int(count)) if count.isdigit() else itertools.count()
     if kind == "loop":
         yield from (search_orders("sample") for _ in times)
     elif kind == "paging":
-        yield from (list_orders(page) for page in times)
+        of_page = read_notes if tool == "read_notes" else list_orders
+        yield from (of_page(page) for page in times)
     elif kind == "poll":
         yield from _until("done", export_status, "export-1")
     elif kind == "retry":

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from examples.offline import command, environment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from examples.scripted_model import ScriptedModel
     from tests.e2e.backends.jaeger import Jaeger
 
@@ -78,19 +80,30 @@ class Agent:
             Span.of(span) for trace in self._jaeger.traces(self.service) for span in trace["spans"]
         ]
 
-    def wait_for_event(self, severity: str, timeout_s: float) -> Seen | None:
-        """Ask Jaeger for the deadlock event of a severity until it has it."""
-        until = time.monotonic() + timeout_s
-        tags = {"loopguard.severity": severity}
-        while time.monotonic() < until:
-            for trace in self._jaeger.traces(self.service, tags):
-                spans = [Span.of(span) for span in trace["spans"]]
-                for span in spans:
-                    for event in span.events:
-                        if event.get("loopguard.severity") == severity:
-                            return Seen(span, event, spans, time.time(), self.is_alive)
-            time.sleep(SAMPLE_S)
+    def find_event(self, severity: str) -> Seen | None:
+        """The deadlock event of a severity, if Jaeger has it by now."""
+        for trace in self._jaeger.traces(self.service, {"loopguard.severity": severity}):
+            spans = [Span.of(span) for span in trace["spans"]]
+            for span in spans:
+                for event in span.events:
+                    if event.get("loopguard.severity") == severity:
+                        return Seen(span, event, spans, time.time(), self.is_alive)
         return None
+
+
+def watch(agents: Mapping[str, Agent], timeout_s: float) -> dict[tuple[str, str], Seen]:
+    """Ask for the warning and the critical event of every agent until all of them are there."""
+    wanted = {(name, severity) for name in agents for severity in ("warning", "critical")}
+    seen: dict[tuple[str, str], Seen] = {}
+    until = time.monotonic() + timeout_s
+    while wanted and time.monotonic() < until:
+        for name, severity in sorted(wanted):
+            found = agents[name].find_event(severity)
+            if found is not None:
+                seen[name, severity] = found
+        wanted -= set(seen)
+        time.sleep(SAMPLE_S)
+    return seen
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,9 +37,13 @@ CONTRACT = {
 
 @pytest.mark.parametrize("scenario", TWINS)
 def test_a_healthy_agent_is_left_alone(scenario: str, jaeger: Jaeger, model: ScriptedModel) -> None:
-    agents = {name: Agent(name, scenario, jaeger, model) for name in AGENTS}
+    with ExitStack() as running:
+        agents = {name: Agent(name, scenario, jaeger, model) for name in AGENTS}
+        for agent in agents.values():
+            running.callback(agent.stop)
+        ends = {name: agent.finish() for name, agent in agents.items()}
     for name, agent in agents.items():
-        code, out, err = agent.finish()
+        code, out, err = ends[name]
         assert code == 0, err
         assert out.strip(), "the agent has answered"
         assert "loop" not in err, err
@@ -55,7 +60,7 @@ def _check(name: str, spans: list[Span], expected: dict[str, int]) -> None:
     assert Counter(span.tags["gen_ai.tool.name"] for span in tools) == expected
     for span in tools:
         assert set(span.tags) >= CONTRACT
-    chats = [span for span in spans if span.name.startswith("chat")]
+    chats = [span for span in spans if span.tags.get("gen_ai.operation.name") == "chat"]
     calls = 0 if name == "decorated" else sum(expected.values()) + 1
     assert len(chats) == calls
     assert len({span.trace_id for span in spans}) == 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 from examples.offline import AGENTS
-from tests.e2e.agents import Agent, Seen, say
+from tests.e2e.agents import Agent, Seen, say, watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,40 +25,38 @@ PAUSE_S = 3.5
 
 
 @pytest.fixture(scope="module")
-def stuck(jaeger: Jaeger, model: ScriptedModel) -> Iterator[dict[str, Agent]]:
-    """One endless agent of each kind, all at once."""
-    agents = {
-        name: Agent(name, "loop", jaeger, model, pause_s=PAUSE_S, delay_ms=int(DELAY_S * 1000))
-        for name in AGENTS
-    }
-    yield agents
-    for agent in agents.values():
-        agent.stop()
+def seen(jaeger: Jaeger, model: ScriptedModel) -> Iterator[dict[tuple[str, str], Seen]]:
+    """What Jaeger showed of one endless agent of each kind, all at once, and when."""
+    with ExitStack() as running:
+        agents = {
+            name: Agent(name, "loop", jaeger, model, pause_s=PAUSE_S, delay_ms=int(DELAY_S * 1000))
+            for name in AGENTS
+        }
+        for agent in agents.values():
+            running.callback(agent.stop)
+        yield watch(agents, timeout_s=90)
 
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_deadlock_is_in_jaeger_while_the_agent_is_stuck(
-    name: str, stuck: dict[str, Agent], figures: Figures
+    name: str, seen: dict[tuple[str, str], Seen], figures: Figures
 ) -> None:
-    agent = stuck[name]
+    assert {(name, "warning"), (name, "critical")} <= set(seen)
+    warning, critical = seen[name, "warning"], seen[name, "critical"]
+    _tell(figures, f"{name}: warning in Jaeger", warning, DELAY_S + 1)
+    _tell(figures, f"{name}: critical in Jaeger", critical, 1.0)
 
-    warning = agent.wait_for_event("warning", 60)
-    assert warning is not None, agent.process.stderr
-    limit = DELAY_S + 1
-    say(f"{name}: warning in Jaeger {warning.after_s:.2f} s after its step (at most {limit:.0f} s)")
-    assert figures.add(f"{name}: warning in Jaeger", warning.after_s, "s", limit)
     assert warning.event["loopguard.repeats"] == 3
-
-    critical = agent.wait_for_event("critical", 60)
-    assert critical is not None
-    say(f"{name}: critical in Jaeger {critical.after_s:.2f} s after its step (at most 1 s)")
-    assert figures.add(f"{name}: critical in Jaeger", critical.after_s, "s", 1.0)
     assert critical.event["loopguard.repeats"] == 5
     assert critical.span.tags["otel.status_code"] == "ERROR"
     assert critical.span.tags["otel.status_description"] == "deadlock: hard_loop"
+    for each in (warning, critical):
+        _check_open_and_marked(each)
 
-    for seen in (warning, critical):
-        _check_open_and_marked(seen)
+
+def _tell(figures: Figures, name: str, seen: Seen, limit_s: float) -> None:
+    say(f"{name} {seen.after_s:.2f} s after the step ended (at most {limit_s:g} s)")
+    assert figures.add(name, round(seen.after_s, 3), "s", limit_s)
 
 
 def _check_open_and_marked(seen: Seen) -> None:
