@@ -77,7 +77,7 @@ class ToolRun:
     @guarded("result of a tool")
     def finish(self, result: object = MISSING) -> None:
         """The tool gave something back."""
-        failed = getattr(result, "status", None) == "error" and is_message(result)
+        failed = is_message(result) and getattr(result, "status", None) == "error"
         self._call.finish(tool_content(result), failure=TOOL_ERROR if failed else None)
 
     @guarded("failure of a tool")
@@ -93,8 +93,9 @@ def tool_content(result: object) -> object:
     """What a tool said: a message's content; of a command, what it writes into the state."""
     if is_message(result):
         return content_of(result)
-    if hasattr(result, "update") and hasattr(result, "goto"):
-        return [getattr(result, "goto"), _without_ids(getattr(result, "update"))]  # noqa: B009
+    if any(kind.__name__ == "Command" for kind in type(result).__mro__):
+        command: Any = result
+        return [command.goto, _without_ids(command.update)]
     return result
 
 
