@@ -36,6 +36,10 @@ _R = TypeVar("_R")
 class Action:
     """One call of ours that is under way.
 
+    Attributes:
+        expected: how another instrumentation will name the span that shows the call, even if that
+            does not say what it shows before it ends; None if nothing is expected.
+
     Args:
         pipeline: where it is told.
         run: the run it belongs to.
@@ -50,8 +54,8 @@ class Action:
     """
 
     __slots__ = (
-        "__weakref__", "_attributes", "_kind", "_own", "_parent", "_title", "context", "name",
-        "pipeline", "role", "run", "span", "start_ns",
+        "__weakref__", "_attributes", "_kind", "_own", "_parent", "_title", "context", "expected",
+        "name", "pipeline", "role", "run", "span", "start_ns",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +78,7 @@ class Action:
         self.name = name
         self.start_ns = time.time_ns()
         self.span: trace.Span | None = None
+        self.expected: str | None = name if later else None
         self._title, self._kind, self._attributes = title, kind, attributes
         self._own = False
         self._parent = otel_context.get_current() if parent is None else parent
@@ -86,16 +91,19 @@ class Action:
             inside = trace.set_span_in_context(self.span, inside)
         self.context = enter_action(self, enter_run(run, inside))
 
-    def adopt(self, span: trace.Span, role: Role, name: str | None) -> bool:
+    def adopt(self, span: trace.Span, role: Role | None, name: str | None) -> bool:
         """A foreign span starts inside the call: say whether it shows this very call.
 
-        It is taken as the call's span, unless the call has one.
+        It is taken as the call's span, unless the call has one. One that does not say yet what it
+        shows is taken if it has the name that is expected.
         """
-        if role is not self.role or (role is Role.TOOL and name not in (None, self.name)):
-            return False
-        if self.span is None:
+        if role is None:
+            shows = self.span is None and name is not None and name == self.expected
+        else:
+            shows = role is self.role and (role is not Role.TOOL or name in (None, self.name))
+        if shows and self.span is None:
             self._take(span)
-        return True
+        return shows
 
     def _take(self, span: trace.Span) -> None:
         self.span = span

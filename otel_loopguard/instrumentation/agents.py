@@ -151,8 +151,8 @@ def open_agent(
     *,
     later: bool = False,
     earlier: Run | None = None,
-) -> AgentScope:
-    """Begin an agent run.
+) -> AgentScope | None:
+    """Begin an agent run; None if another instrumentation has begun the same one.
 
     Args:
         pipeline: where it is told.
@@ -161,6 +161,10 @@ def open_agent(
         later: another instrumentation is about to show this run on a span of its own.
         earlier: the run that goes on here, where it was interrupted.
     """
+    if later and action_under_way() is None:
+        around = current_run()
+        if around is not None and around.foreign and around.agent in (None, name):
+            return None
     return AgentScope(pipeline, name, given, later=later, earlier=earlier)
 
 

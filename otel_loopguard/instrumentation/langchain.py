@@ -43,8 +43,12 @@ def _model(
     if are_several(args[0] if args else kwargs.get("messages")):
         return None  # the provider's SDK shows each
     name, provider = model_and_provider(model, kwargs)
-    call = open_model(wired.pipeline, name, provider, later=shown_by_another())
-    return None if call is None else ModelRun(call)
+    later = shown_by_another()
+    call = open_model(wired.pipeline, name, provider, later=later)
+    if call is None:
+        return None
+    call.expected = type(model).__name__ if later else None
+    return ModelRun(call)
 
 
 _TOOLS: Final = "langchain_core.tools.base"

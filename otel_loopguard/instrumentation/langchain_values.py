@@ -60,14 +60,10 @@ def task_in(state: Any) -> object:
 def answer_in(state: Any) -> object:
     """What a graph gives back: the last message, or all of its output."""
     messages = messages_in(state)
-    if (
-        messages is None
-        and isinstance(state, Mapping)
-        and len(cast("Mapping[str, Any]", state)) == 1
-    ):
-        (update,) = cast("Mapping[str, Any]", state).values()  # of one node
-        messages = messages_in(update)
-    return state if messages is None else content_of(messages[-1])
+    if messages is None and isinstance(state, Mapping):
+        updates = list(cast("Mapping[str, Any]", state).values())
+        messages = messages_in(updates[0]) if len(updates) == 1 else None  # of one node
+    return cast("object", state) if messages is None else content_of(messages[-1])
 
 
 def text_in(content: object) -> str:

@@ -197,14 +197,18 @@ def _opened_run(span: SdkSpan, start: Start | None, outer: Run | None) -> Run | 
 
 def _met_call(span: SdkSpan, start: Start | None, around: Call | None) -> Call | None:
     """The call that a foreign span is in: one that it shows, else the one around it."""
-    if start is None or start.role is Role.AGENT:
+    action = action_of()
+    if start is None:
+        if action is not None:
+            action.adopt(span, None, span.name)
+        return around
+    if start.role is Role.AGENT:
         return around
     if start.role is Role.MODEL:
         newest_model_span.set(span)
     call = around
     if call is None or not call.shown_by(start.role, start.name):
         call = Call(start.role, start.name, span.get_span_context().span_id)
-    action = action_of()
     if action is not None and action.adopt(span, start.role, start.name):
         call.told = True
     return call

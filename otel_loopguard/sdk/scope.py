@@ -51,10 +51,15 @@ class Action(Protocol):
 
     run: Run
 
-    def adopt(self, span: trace.Span, role: Role, name: str | None) -> bool:
+    def adopt(self, span: trace.Span, role: Role | None, name: str | None) -> bool:
         """A foreign span starts inside the call: say whether it shows this very call.
 
         It is taken as the call's span, unless the call has one.
+
+        Args:
+            span: the span.
+            role: what it shows; None if it does not say so yet.
+            name: the tool's or model's name, if it says so; without a role the span's own name.
         """
         ...
 
