@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, action_of, enter_action, enter_run, run_of
+from otel_loopguard.sdk.scope import Run, action_of, enter_action, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ class Action:
         inside = self._parent
         if self.span is not None and self._own:
             inside = trace.set_span_in_context(self.span, inside)
-        self.context = enter_action(self, enter_run(run, inside))
+        self.context = enter_action(self, inside)
 
     def adopt(self, span: trace.Span, role: Role | None, name: str | None) -> bool:
         """A foreign span starts inside the call: say whether it shows this very call.

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from opentelemetry import context as otel_context
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_BOUND = (staticmethod, classmethod)
 _Open = Callable[[wiring.Wiring, dict[str, Any]], drive.Scope | None]
 _Begin = Callable[[tuple[Any, ...], dict[str, Any]], drive.Scope | None]
 
@@ -127,9 +126,8 @@ def _name_of(function: object) -> str:
 
 def _scoped(function: Any, open_: _Open) -> Any:
     """A function whose every call runs in a scope of its own."""
-    if isinstance(function, _BOUND):
-        inner: Any = getattr(function, "__func__")  # noqa: B009 - its type is not known
-        return type(cast("Any", function))(_scoped(inner, open_))
+    if issubclass(type(function), staticmethod | classmethod):
+        return type(function)(_scoped(function.__func__, open_))
     named = _Arguments(function)
 
     def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> drive.Scope | None:

@@ -85,10 +85,14 @@ def _build(settings: Settings | None, providers: Providers) -> Wiring:
     return Wiring(pipeline, handwritten, Attachment(pipeline, handwritten.close))
 
 
-@guarded("wiring")
 def current() -> Wiring | None:
     """The wiring of this process, made from the environment if need be; None when switched off."""
     wiring = _current
+    return wiring if wiring is not None and wiring.attachment.settled else _ready(wiring)
+
+
+@guarded("wiring")
+def _ready(wiring: Wiring | None) -> Wiring | None:
     if wiring is None:
         if _off or runtime.get().settings.disabled:
             return None

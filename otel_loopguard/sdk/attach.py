@@ -33,6 +33,9 @@ def service_name(provider: object) -> str | None:
 class Attachment:
     """The one processor of a pipeline, and whether it is on a provider yet.
 
+    Attributes:
+        settled: whether it is, or never will be.
+
     Args:
         pipeline: whose provider and settings count.
         at_exit: ends what is open when the process ends. It is registered after the provider has
@@ -44,19 +47,17 @@ class Attachment:
         self._at_exit = at_exit
         self._processor: LoopGuardSpanProcessor | None = None
         self._lock = threading.RLock()
-        self._settled = False
+        self.settled = False
         self._warned = False
 
     def ensure(self, *, in_use: bool = True) -> None:
-        """Attach if that is possible by now; costs one comparison once it is settled.
+        """Attach if that is possible by now.
 
         Args:
             in_use: False as long as the application may not have come to set its provider.
         """
-        if self._settled:
-            return
         with self._lock:
-            if not self._settled:
+            if not self.settled:
                 self._attach(self._pipeline.provider, in_use=in_use)
 
     def detach(self) -> None:
@@ -74,7 +75,7 @@ class Attachment:
             if in_use:
                 self._warn(provider)
             return
-        self._settled = True
+        self.settled = True
         add: Callable[..., None] | None = getattr(provider, "add_span_processor", None)
         if add is None:
             self._warn(provider)

@@ -13,8 +13,7 @@ from otel_loopguard.runtime import guarded
 
 TICK_S: Final = 5.0
 SETTLE_S: Final = 0.05
-"""How long a span that asked for a flush may take on its way to the exporter's queue: it asks from
-within its end, perhaps before the exporter has seen it."""
+"""How long a span for whose sake a flush is asked may take to end and reach the exporter."""
 FLUSH_GAP_S: Final = 1.0
 
 Flush = Callable[[int], object]

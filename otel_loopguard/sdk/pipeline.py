@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 
+from otel_loopguard.core.model import Severity
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.report import Reporter
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from otel_loopguard.core.model import Observation, Sighting
+    from otel_loopguard.core.model import Observation, Sighting, Utterance
     from otel_loopguard.runtime import Runtime
     from otel_loopguard.sdk.report import Providers
     from otel_loopguard.sdk.scope import Run
@@ -60,7 +61,15 @@ class Pipeline:
         daemon.start()
         seen = self.guard.observe(run.id, sighting, run.agent)
         self.reporter.report(seen, run, span, context=context, conversation_id=conversation_id)
+        if self.settings.flush and any(map(_is_critical, seen.utterances)):
+            self._flush()
         return seen
+
+    def _flush(self) -> None:
+        """Have the spans exported in a moment, when the one that tells has ended."""
+        flush = getattr(self.provider, "force_flush", None)
+        if flush is not None:
+            daemon.flush(flush, self.settings.flush_timeout_ms)
 
     def end_run(self, run: Run, reason: str, *, keep: bool = False) -> None:
         """A run is over: `reason` is answer, closed, error, interrupted, expired or exit.
@@ -76,3 +85,7 @@ class Pipeline:
     def close(self) -> None:
         """Nothing more is to be seen."""
         daemon.forget(self.expire)
+
+
+def _is_critical(spoken: Utterance) -> bool:
+    return spoken.finding.severity is Severity.CRITICAL

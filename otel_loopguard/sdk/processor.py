@@ -13,11 +13,10 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor
 from opentelemetry.sdk.trace import Span as SdkSpan
 
 from otel_loopguard import runtime
-from otel_loopguard.core.model import MISSING, Severity, Sighting, SpanView, Status
+from otel_loopguard.core.model import MISSING, Sighting, SpanView, Status
 from otel_loopguard.dialects import Reading, Role, Start, read, starts
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.report import Providers
 from otel_loopguard.sdk.scope import (
@@ -69,7 +68,6 @@ class LoopGuardSpanProcessor(SpanProcessor):
         where = span.context
         if not self.active or where is None:
             return
-        around = live_spans.get(span.parent.span_id) if span.parent is not None else None
         outer = run_of(parent_context) or _run_of_parent(span)
         scope = span.instrumentation_scope
         if scope is not None and scope.name == names.SCOPE:
@@ -77,8 +75,7 @@ class LoopGuardSpanProcessor(SpanProcessor):
         else:
             start = starts(span.name, scope.name if scope else "", span.attributes or {})
             run = _opened_run(span, start, outer)
-            call = around.call if around is not None and run is outer else None
-            call = _met_call(span, start, call)
+            call = _met_call(span, start, _call_around(span) if run is outer else None)
         if run is None:
             run = Run(trace.format_span_id(where.span_id), scoped=False)
         live_spans.add(where.span_id, Live(run, call))
@@ -91,15 +88,12 @@ class LoopGuardSpanProcessor(SpanProcessor):
         """Read what the span shows, and let the guard have it."""
         where = span.context
         live = live_spans.pop(where.span_id) if where is not None else None
-        attributes = span.attributes or {}
-        if attributes.get(names.SEVERITY) == Severity.CRITICAL.label:
-            self._flush()
         if not self.active or where is None or live is None:
             return
         scope = span.instrumentation_scope
         if scope is not None and scope.name == names.SCOPE:
             return
-        if names.RUN_ID not in attributes:
+        if names.RUN_ID not in (span.attributes or {}):
             self._read(span, live, where)
         elif live.call is not None:
             live.call.told = True  # by the hook that has taken this span
@@ -161,16 +155,16 @@ class LoopGuardSpanProcessor(SpanProcessor):
             args_key=args_key if sighting.args is MISSING else sighting.args_key,
         )
 
-    def _flush(self) -> None:
-        flush = getattr(self._pipeline.provider, "force_flush", None)
-        if self._pipeline.settings.flush and flush is not None:
-            daemon.flush(flush, self._pipeline.settings.flush_timeout_ms)
-
 
 def _run_of_parent(span: SdkSpan) -> Run | None:
     """The run of a span's parent in this process; what comes from elsewhere starts a run here."""
     parent = span.parent
     return None if parent is None or parent.is_remote else run_below(parent)
+
+
+def _call_around(span: SdkSpan) -> Call | None:
+    around = live_spans.get(span.parent.span_id) if span.parent is not None else None
+    return None if around is None else around.call
 
 
 def _own_run(span: SdkSpan, outer: Run | None) -> Run | None:

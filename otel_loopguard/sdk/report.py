@@ -103,6 +103,27 @@ class Reporter:
             open_span.set_attributes(names.step_attributes(seen))
         if seen.counted:
             _tell_agent_span(seen, run)
+        if seen.utterances:
+            self._speak(seen, run, open_span, context, conversation_id)
+        if seen.changes:
+            self._move_gauge(seen.changes)
+        if seen.ended:
+            self._count_iterations(seen.ended)
+
+    def close(self, closing: Closing) -> None:
+        """Tell the metrics of runs that went away."""
+        self._move_gauge(closing.changes)
+        self._count_iterations(closing.ended)
+
+    def _speak(
+        self,
+        seen: Observation,
+        run: Run,
+        open_span: Span | None,
+        context: Context | None,
+        conversation_id: str | None,
+    ) -> None:
+        """Say each utterance once: on one span, in the counter, in the logs."""
         for spoken in sorted(seen.utterances, key=lambda each: each.finding.severity):
             at_ns = seen.step.end_ns or time.time_ns()
             agent = seen.step.agent or run.agent
@@ -112,13 +133,6 @@ class Reporter:
             elif self._emits_events:
                 self._mark_beside(spoken, run, attributes, context, at_ns)
             self._tell_others(spoken, agent, attributes, context, at_ns)
-        self._move_gauge(seen.changes)
-        self._count_iterations(seen.ended)
-
-    def close(self, closing: Closing) -> None:
-        """Tell the metrics of runs that went away."""
-        self._move_gauge(closing.changes)
-        self._count_iterations(closing.ended)
 
     def _mark(
         self, spoken: Utterance, span: Span, attributes: names.Attributes, at_ns: int

@@ -74,9 +74,11 @@ def reference(span: trace.Span) -> str | None:
 
 def run_of(context: Context | None = None) -> Run | None:
     """The run that a context carries, if it is in any."""
-    place = _place(context)
-    run = place if place is None or isinstance(place, Run) else place.run
-    return run if run is not None and run.id else None
+    place = otel_context.get_value(_PLACE, context)
+    if place is None:
+        return None
+    run = place if isinstance(place, Run) else cast("Action", place).run
+    return run if run.id else None
 
 
 def enter_run(run: Run, context: Context | None = None) -> Context:
@@ -86,17 +88,13 @@ def enter_run(run: Run, context: Context | None = None) -> Context:
 
 def action_of(context: Context | None = None) -> Action | None:
     """The call of ours that is under way in a context."""
-    place = _place(context)
-    return None if isinstance(place, Run) else place
+    place = otel_context.get_value(_PLACE, context)
+    return None if isinstance(place, Run) else cast("Action | None", place)
 
 
 def enter_action(action: Action, context: Context | None = None) -> Context:
     """A context inside a call, and thereby inside its run."""
     return otel_context.set_value(_PLACE, action, context)
-
-
-def _place(context: Context | None) -> Run | Action | None:
-    return cast("Run | Action | None", otel_context.get_value(_PLACE, context))
 
 
 @dataclass(slots=True)
