@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = _read(options.file)
     except (OSError, UnicodeDecodeError, BadLineError) as fault:
         return _refuse(f"{options.file}: {fault}")
-    return 1 if show(found, options.width) else 0
+    return 1 if show(found, options.width, options.svg) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     tree = commands.add_parser("tree", help="show a trace as a tree, with its loops marked")
     tree.add_argument("file", help="OTLP JSON lines, as a file exporter writes them; - for stdin")
     tree.add_argument("--width", type=int, help="columns; those of the terminal by default")
+    tree.add_argument("--svg", metavar="FILE", help="also draw the tree into this file")
     return parser
 
 

@@ -19,16 +19,47 @@ _COLOURS: Final = {"critical": "bold red", "warning": "yellow"}
 _STATUSES: Final = {"deadlocked": "red", "stagnant": "yellow", "repeating": "yellow"}
 
 
-def show(found: Sequence[SpanView], width: int | None = None) -> int:
-    """Print each trace as a tree; returns how many deadlock events there are."""
-    console = Console(width=width, highlight=False)
+_DRAWING: Final = """\
+<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font: {char_height}px/{line_height}px monospace; }}
+.{unique_id}-title {{ font: bold 18px sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">{matrix}</g>
+</g>
+</svg>
+"""
+"""How an SVG of the tree is laid out: as rich lays it out, without fonts from elsewhere."""
+
+
+def show(found: Sequence[SpanView], width: int | None = None, svg: str | None = None) -> int:
+    """Print each trace as a tree; returns how many deadlock events there are.
+
+    Args:
+        found: the spans, of any number of traces.
+        width: columns; those of the terminal if None.
+        svg: a file that the same is drawn into.
+    """
+    console = Console(width=width, highlight=False, record=svg is not None)
     by_trace: defaultdict[str, list[SpanView]] = defaultdict(list)
     for span in found:
         by_trace[span.trace_id].append(span)
     for trace_id, spans in by_trace.items():
         console.print(_trace(trace_id, spans))
     deadlocks = sum(name == EVENT for span in found for name, _ in span.events)
-    console.print(f"{len(by_trace)} traces, {len(found)} spans, {deadlocks} deadlock events")
+    console.print(f"traces: {len(by_trace)}, spans: {len(found)}, deadlock events: {deadlocks}")
+    if svg is not None:
+        console.save_svg(svg, title="otel-loopguard tree", code_format=_DRAWING)
     return deadlocks
 
 
