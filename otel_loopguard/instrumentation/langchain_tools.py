@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from otel_loopguard.core.model import MISSING, Outcome
 from otel_loopguard.instrumentation.actions import action_under_way
-from otel_loopguard.instrumentation.langchain_values import content_of, is_message, messages_in
+from otel_loopguard.instrumentation.langchain_values import (
+    content_of,
+    is_command,
+    is_message,
+    messages_in,
+)
 from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.runtime import guarded
 
@@ -93,7 +98,7 @@ def tool_content(result: object) -> object:
     """What a tool said: a message's content; of a command, what it writes into the state."""
     if is_message(result):
         return content_of(result)
-    if any(kind.__name__ == "Command" for kind in type(result).__mro__):
+    if is_command(result):
         command: Any = result
         return [command.goto, _without_ids(command.update)]
     return result

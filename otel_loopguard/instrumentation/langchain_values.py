@@ -10,7 +10,16 @@ _HUMAN = frozenset({"human", "user"})
 
 def is_message(value: object) -> bool:
     """Whether a value is a message object; it may be anything, and none of its code is run."""
-    return any(kind.__name__ == "BaseMessage" for kind in type(value).__mro__)
+    return _is_a(value, "BaseMessage")
+
+
+def is_command(value: object) -> bool:
+    """Whether a value is a command to a graph; it may be anything, and none of its code is run."""
+    return _is_a(value, "Command")
+
+
+def _is_a(value: object, name: str) -> bool:
+    return any(kind.__name__ == name for kind in type(value).__mro__)
 
 
 def content_of(message: Any) -> Any:

@@ -15,7 +15,7 @@ from otel_loopguard.instrumentation.agents import (
 )
 from otel_loopguard.instrumentation.langchain_callbacks import shown_by_another
 from otel_loopguard.instrumentation.langchain_tools import is_pause, is_signal
-from otel_loopguard.instrumentation.langchain_values import answer_in, task_in
+from otel_loopguard.instrumentation.langchain_values import answer_in, is_command, task_in
 from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.runtime import guarded
 
@@ -113,7 +113,7 @@ def begin_run(
     key = None
     if settings.get("thread_id") is not None:
         key = (settings["thread_id"], settings.get("checkpoint_ns"), name)
-    resumes = given is None or getattr(given, "resume", None) is not None
+    resumes = given is None or (is_command(given) and given.resume is not None)
     resumes = resumes or bool(settings.get("__pregel_resuming"))
     earlier = _resumable.take(key) if key is not None and resumes else None
     later = shown_by_another()
