@@ -37,7 +37,7 @@ OUTSIDE: Final = Run("", scoped=False)
 class ToolCall(Action):
     """One execution of a tool. Make it with `open_tool`."""
 
-    __slots__ = ("_args_key", "_ended", "_round", "call_id")
+    __slots__ = ("_args_key", "_round", "call_id", "ended")
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ToolCall(Action):
         parent: Context | None,
         later: bool,
     ) -> None:
-        self._ended = False
+        self.ended = False
         self.call_id = call_id
         self._round = round_id
         self._args_key = args_key
@@ -70,6 +70,13 @@ class ToolCall(Action):
             later=later,
         )
 
+    def is_call(self, name: str, call_id: str | None) -> bool:
+        """Whether a call that starts inside of this one is this one, as an inner layer sees it.
+
+        What goes on in the background after the tool is done is another call.
+        """
+        return not self.ended and self.name == name and call_id in (None, self.call_id)
+
     @guarded("end of a tool call")
     def finish(
         self,
@@ -85,9 +92,9 @@ class ToolCall(Action):
             failure: the class of the failure, if it failed.
             outcome: what came of it, where the hook knows more than the values tell.
         """
-        if self._ended:
+        if self.ended:
             return
-        self._ended = True
+        self.ended = True
         end_ns = time.time_ns()
         span = self.showing()
         if failure is not None:
@@ -178,7 +185,7 @@ def open_tool(
         later: another instrumentation is about to show this call on a span of its own.
     """
     around = action_under_way()
-    if isinstance(around, ToolCall) and around.name == name and call_id in (None, around.call_id):
+    if isinstance(around, ToolCall) and around.is_call(name, call_id):
         return None
     args_key = wired.pipeline.guard.fingerprinter.of_args(args)
     claim = wired.handwritten.claim(name, args_key, call_id)
