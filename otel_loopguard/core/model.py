@@ -126,8 +126,7 @@ class Sighting:
         call_id: the provider's id of the call; attempts of one call share it.
         round: calls that one model response asked for together share it.
         agent: the agent's name.
-        start_ns: when it started; 0 if unknown.
-        end_ns: when it ended; 0 if unknown.
+        start_ns, end_ns: when it started and ended; 0 if unknown.
         tokens: input plus output tokens of a model call.
         span: the span that shows it, as `<trace id>-<span id>` in hex.
     """
@@ -180,17 +179,14 @@ class Finding:
     """What a detector says about a run at one step.
 
     Attributes:
-        pattern: which deadlock.
-        severity: how bad it is by now.
+        pattern, severity: which deadlock, and how bad it is by now.
         identity: what makes this loop the same loop later on (the same calls in any rotation).
-        period: how many different steps one lap has.
-        repeats: how many laps, or equal steps, so far.
+        period, repeats: how many steps one lap has, and how many laps there were so far.
         evidence: one sentence without any content.
         suggested_action: what helps first, as a word of the recovery table.
         first_span: the span of the loop's first step, as `<trace id>-<span id>`, if known.
         first_iteration: the iteration of its first step (a loop that begins anew is a relapse).
-        action: the tool that the loop runs on, where it is one.
-        args_key: digest of the arguments that come again, where they do.
+        action, args_key: the tool and the arguments that come again, where they are the same.
         wasted_calls: calls that brought nothing (all but the first lap).
         wasted_tokens: tokens spent since the first repeat.
         wasted_seconds: wall time from the end of the first lap to now.
@@ -263,8 +259,7 @@ class Observation(NamedTuple):
         repeat_count: how often this call has been seen with this result, this one included.
         status: the run's health after this step.
         utterances: findings that speak now.
-        changes: runs that entered, left or moved within the gauge of stuck runs.
-        ended: runs that this step pushed out of memory.
+        changes, ended: runs that moved within the gauge of stuck runs; runs that are over.
     """
 
     step: Step

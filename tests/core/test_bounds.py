@@ -87,7 +87,11 @@ def test_the_newest_runs_are_awake_and_the_oldest_are_lost() -> None:
     table = Runs(runs.MAX_AWAKE + 2)
     for number in range(runs.MAX_AWAKE + 2):
         assert table.wake(str(number), None)[1] is None
+        run = table.get(str(number))
+        assert run is not None
+        run.add(tool())
     assert (len(table), len(table._awake), len(table._asleep)) == (1002, 1000, 2)
+    assert [len(each.steps) for each in table][:4] == [0, 0, 1, 1]
     asleep = table.get("0")
     assert asleep is not None
     assert table.wake("0", None) == (asleep, None)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from otel_loopguard.core.cycles import MAX_PERIOD
 from otel_loopguard.core.episode import CONDENSED, Episode
-from otel_loopguard.core.model import Kind, Outcome, Source, Status, Step
+from otel_loopguard.core.model import Kind, Outcome, Severity, Source, Status, Step
+from otel_loopguard.core.records import Alert, Moment
 from tests.core.reference import Facts, History
 from tests.core.steps import SECOND, START, episode_of, other, tool
 
@@ -194,6 +195,7 @@ def at(start: int, end: int, **more: object) -> Step:
         ([at(0, 10), at(5, 8), at(9, 20), at(20, 30)], [1, 1, 1, 2]),
         ([at(0, 10, round="1"), at(5, 8, round="2")], [1, 2]),
         ([at(0, 10, round="1"), at(5, 8), at(50, 60, round="1"), at(70, 80)], [1, 1, 1, 2]),
+        ([at(0, 100, round="1"), at(5, 8, round="2"), at(50, 60)], [1, 2, 3]),
         ([at(0, 0), at(0, 0)], [1, 2]),
         ([tool(), tool()], [1, 2]),
     ],
@@ -302,6 +304,14 @@ def status(*steps: Step) -> Status:
         ([tool(args=each, outcome=Outcome.ACK, size=2) for each in "abcdef"], Status.HEALTHY),
         ([tool(outcome=Outcome.PENDING)] * 5, Status.HEALTHY),
         ([tool(outcome=Outcome.PENDING), tool("nap", size=8)] * 5, Status.HEALTHY),
+        (
+            [
+                step
+                for job in "abcd"
+                for step in (tool("job", job, "wait", outcome=Outcome.PENDING), tool("nap", size=8))
+            ],
+            Status.HEALTHY,
+        ),
         ([tool(outcome=Outcome.ERROR)] * 2, Status.HEALTHY),
         ([tool(), tool("read", "b", "s")] * 2, Status.REPEATING),
         ([tool(), tool(), other(Kind.MODEL)], Status.REPEATING),
@@ -309,6 +319,16 @@ def status(*steps: Step) -> Status:
 )
 def test_status(steps: list[Step], expected: Status) -> None:
     assert status(*steps) is expected
+
+
+def test_a_relapse_needs_half_rounded_up() -> None:
+    episode, first = Episode("run"), Moment(None, 1, 0, 0, 0)
+    episode.remember_alert("loop", Alert("id", Severity.WARNING, 5, first_iteration=1))
+    again = first._replace(iteration=9)
+    grades = [episode.grade("loop", repeats, (5, 9), again) for repeats in (2, 3, 4, 5)]
+    assert grades == [None, Severity.WARNING, Severity.WARNING, Severity.CRITICAL]
+    assert episode.grade("loop", 4, (5, 9), first) is None
+    assert episode.grade("other loop", 4, (5, 9), again) is None
 
 
 def test_a_condensed_run_goes_on() -> None:
