@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from otel_loopguard.core.inside import declared_fields
+
 _HUMAN = frozenset({"human", "user"})
 
 
@@ -51,7 +53,7 @@ def messages_in(state: Any) -> Sequence[Any] | None:
     elif isinstance(state, list):
         found = cast("list[Any]", state)
     else:
-        found = getattr(state, "messages", None)
+        found = (declared_fields(state) or {}).get("messages")
     if is_message(found) or isinstance(found, str):
         return [found]
     return cast("list[Any]", found) if isinstance(found, list) and found else None
