@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from otel_loopguard.instrumentation import drive
 from otel_loopguard.instrumentation.raw import WatchedRaw, body_of, is_raw
-from otel_loopguard.instrumentation.streams import watched
+from otel_loopguard.instrumentation.streams import is_stream, read_along
 from otel_loopguard.instrumentation.watch import Watch, Wire
 from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from otel_loopguard.core.exchange import ModelResponse
     from otel_loopguard.instrumentation.handwritten import Turn
     from otel_loopguard.instrumentation.table import Factory, Wrapper
     from otel_loopguard.instrumentation.wiring import Wiring
@@ -34,7 +35,7 @@ def post(wires: Wires, traces: Traces = _never) -> Factory:
 
     def factory(wired: Wiring) -> Wrapper:
         def wrapper(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-            exchange = _begin(wired, wires, args, kwargs, traces=partial(traces, instance))
+            exchange = _begin(wired, wires, traces, instance, args, kwargs)
             if exchange is None:
                 return wrapped(*args, **kwargs)
             drive.call(exchange, partial(wrapped, *args, **kwargs))
@@ -50,7 +51,7 @@ def async_post(wires: Wires, traces: Traces = _never) -> Factory:
 
     def factory(wired: Wiring) -> Wrapper:
         async def wrapper(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-            exchange = _begin(wired, wires, args, kwargs, traces=partial(traces, instance))
+            exchange = _begin(wired, wires, traces, instance, args, kwargs)
             if exchange is None:
                 return await wrapped(*args, **kwargs)
             await drive.await_(exchange, partial(wrapped, *args, **kwargs))
@@ -65,10 +66,10 @@ def async_post(wires: Wires, traces: Traces = _never) -> Factory:
 def _begin(
     wired: Wiring,
     wires: Wires,
+    traces: Traces,
+    client: Any,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    *,
-    traces: Callable[[], bool],
 ) -> _Exchange | None:
     path, body = args[0] if args else kwargs.get("path"), kwargs.get("body")
     if not isinstance(path, str) or not isinstance(body, Mapping):
@@ -79,7 +80,9 @@ def _begin(
         return None
     wired.attachment.ensure()
     request = wire.read_request(cast("Mapping[str, object]", body))
-    turn = wired.handwritten.begin(request, later=traces())
+    # Others put their span around the method that `post` calls.
+    later = traces(client) or hasattr(getattr(client, "request", None), "__wrapped__")
+    turn = wired.handwritten.begin(request, later=later)
     return None if turn is None else _Exchange(turn, wire, streams=bool(kwargs.get("stream")))
 
 
@@ -104,9 +107,7 @@ class _Exchange:
     def finish(self, result: object = None, /) -> None:
         """The client has returned."""
         self.result = result
-        if (proxy := self._proxy(result)) is not None:
-            self.result = proxy
-        else:
+        if not self._later(result):
             self._turn.finish(self._read(result))
 
     def fail(self, error: BaseException, /) -> None:
@@ -114,16 +115,19 @@ class _Exchange:
         self._turn.fail(error)
 
     @guarded("stream of a model client")
-    def _proxy(self, result: Any) -> object:
-        """What reads along a response that is read later; None for one that is here."""
-        raw = is_raw(result)
-        if raw and (self._streams or not result.http_response.is_closed):
-            return WatchedRaw(result, Watch(self._turn, self._wire))
-        if self._streams and not raw:
-            return watched(result, Watch(self._turn, self._wire))
-        return None
+    def _later(self, result: Any) -> bool:
+        """Whether the response is still to be read; from now on that is watched."""
+        if is_raw(result):
+            if not self._streams and result.http_response.is_closed:
+                return False
+            self.result = WatchedRaw(result, Watch(self._turn, self._wire))
+            return True
+        if not self._streams or not is_stream(result):
+            return False
+        read_along(result, Watch(self._turn, self._wire))
+        return True
 
     @guarded("response of a model client")
-    def _read(self, result: Any) -> Any:
+    def _read(self, result: Any) -> ModelResponse | None:
         body = body_of(result) if is_raw(result) else result
         return None if body is None else self._wire.read_response(body)

@@ -96,10 +96,15 @@ class Turn:
         self._chain = chain
         self.call = call
 
-    def finish(self, response: ModelResponse | None) -> None:
-        """The model has answered; None if what it said could not be read."""
+    def finish(self, response: ModelResponse | None, end_ns: int = 0) -> None:
+        """The model has answered; None if what it said could not be read.
+
+        Args:
+            response: what it said.
+            end_ns: when, if that is not now.
+        """
         if self._handwritten.settle(self):
-            self.call.finish(response)
+            self.call.finish(response, end_ns=end_ns)
             self._respond(response)
 
     def fail(self, error: BaseException, response: ModelResponse | None = None) -> None:

@@ -66,17 +66,24 @@ class ModelCall(Action):
         )
 
     @guarded("end of a model call")
-    def finish(self, response: ModelResponse | None = None, failure: str | None = None) -> None:
+    def finish(
+        self,
+        response: ModelResponse | None = None,
+        failure: str | None = None,
+        *,
+        end_ns: int = 0,
+    ) -> None:
         """The model has answered, or failed, or its stream was let go. Only the first time counts.
 
         Args:
             response: what it said, if it was read.
             failure: the class of the failure, if it failed.
+            end_ns: when, in nanoseconds since the epoch, if that is not now.
         """
         if self._ended:
             return
         self._ended = True
-        end_ns = time.time_ns()
+        end_ns = end_ns or time.time_ns()
         span = self.showing()
         if failure is not None:
             self.mark_failed(failure)

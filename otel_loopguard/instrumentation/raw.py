@@ -6,7 +6,7 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from otel_loopguard.instrumentation.streams import Watched, watched
+from otel_loopguard.instrumentation.streams import Proxy, is_stream, read_along
 from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
@@ -31,12 +31,15 @@ def body_of(raw: Any) -> object:
         return None
 
 
-class WatchedRaw(Watched):
+class WatchedRaw(Proxy):
     """A raw response whose body is not read yet, sync or async."""
 
     def __init__(self, wrapped: Any, watch: Watch) -> None:
-        super().__init__(wrapped, watch)
-        self._self_stream: tuple[object, object] = (None, None)
+        super().__init__(wrapped)
+        self._self_watch = watch
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.__wrapped__, name)
@@ -51,7 +54,8 @@ class WatchedRaw(Watched):
         except BaseException as error:
             self._self_watch.fail(error)
             raise
-        return self._self_after(name, result)
+        self._self_received(name, result)
+        return result
 
     async def _self_aread(
         self, name: str, method: Callable[..., Any], *args: Any, **kwargs: Any
@@ -61,23 +65,14 @@ class WatchedRaw(Watched):
         except BaseException as error:
             self._self_watch.fail(error)
             raise
-        return self._self_after(name, result)
-
-    def _self_after(self, name: str, result: object) -> object:
-        if name == "close":
-            self._self_watch.end()
-            return result
-        before, proxy = self._self_stream
-        if before is None or before is not result:
-            proxy = self._self_received(result)
-            self._self_stream = (result, proxy)
-        return result if proxy is None else proxy
+        self._self_received(name, result)
+        return result
 
     @guarded("body of a raw response")
-    def _self_received(self, result: object) -> object:
-        if hasattr(result, "__stream__"):
-            return watched(result, self._self_watch)
-        body = body_of(self.__wrapped__)
-        if body is not None:
+    def _self_received(self, name: str, result: object) -> None:
+        if name == "close":
+            self._self_watch.end()
+        elif is_stream(result):
+            read_along(result, self._self_watch)
+        elif (body := body_of(self.__wrapped__)) is not None:
             self._self_watch.whole(body)
-        return result

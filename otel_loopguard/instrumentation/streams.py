@@ -1,28 +1,114 @@
-"""Streams, passed on behind proxies that look and behave as they do.
+"""Streams of the model SDKs, read along as the application reads them.
 
-What comes is read along as the application reads it; nothing is taken early, and no context is
-attached meanwhile.
+Their iterator is replaced in place, so that the application has the very stream that it would have
+without us: nothing is taken early, and no context is attached meanwhile.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+import weakref
+from typing import TYPE_CHECKING, Any, cast
 
 import wrapt
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from otel_loopguard.instrumentation.watch import Watch
 
-if TYPE_CHECKING:
     Proxy = wrapt.BaseObjectProxy[Any]
 else:
     Proxy = wrapt.BaseObjectProxy
 
 
-class Watched(Proxy):
-    """A proxy of something that the response is read through."""
+def is_stream(result: Any) -> bool:
+    """Whether this is a stream that can be read along."""
+    return hasattr(result, "_iterator") and hasattr(result, "response")
+
+
+def read_along(stream: Any, watch: Watch) -> None:
+    """Have a watch see all that a stream gives; once, however often it is called."""
+    events = stream._iterator  # noqa: SLF001 - where all versions read from, and put wrappers too
+    if isinstance(events, (_Events, _AsyncEvents)):
+        return
+    is_async = hasattr(events, "__anext__")
+    stream._iterator = (_AsyncEvents if is_async else _Events)(events, watch)  # noqa: SLF001
+    stream.close = _closing(stream, watch)
+    stream.response = WatchedBody(stream.response, watch)
+
+
+class _Events:
+    """The events of a stream."""
+
+    def __init__(self, events: Iterator[Any], watch: Watch) -> None:
+        self._events = events
+        self._watch = watch
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            event = next(self._events)
+        except StopIteration:
+            self._watch.end()
+            raise
+        except BaseException as error:
+            self._watch.fail(error)
+            raise
+        self._watch.feed(event)
+        return event
+
+
+class _AsyncEvents:
+    """The events of an async stream."""
+
+    def __init__(self, events: AsyncIterator[Any], watch: Watch) -> None:
+        self._events = events
+        self._watch = watch
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            event = await self._events.__anext__()
+        except StopAsyncIteration:
+            self._watch.end()
+            raise
+        except BaseException as error:
+            self._watch.fail(error)
+            raise
+        self._watch.feed(event)
+        return event
+
+
+def _closing(stream: Any, watch: Watch) -> Callable[[], Any]:
+    """The `close` of a stream, which may be async. It keeps no stream alive."""
+    function = cast("Callable[[Any], Any]", type(stream).close)
+    reference = weakref.ref(stream)
+
+    def close() -> None:
+        try:
+            function(reference())
+        finally:
+            watch.end()
+
+    async def aclose() -> None:
+        try:
+            await function(reference())
+        finally:
+            watch.end()
+
+    return aclose if inspect.iscoroutinefunction(function) else close
+
+
+class WatchedBody(Proxy):
+    """The HTTP response below a stream. Helpers close it instead of the stream.
+
+    So does the stream's own generator, even when it is collected as garbage.
+    """
 
     def __init__(self, wrapped: Any, watch: Watch) -> None:
         super().__init__(wrapped)
@@ -31,110 +117,12 @@ class Watched(Proxy):
     def __repr__(self) -> str:
         return repr(self.__wrapped__)
 
-
-class WatchedBody(Watched):
-    """The HTTP response below a stream, which some helpers close instead of the stream."""
-
     def close(self) -> None:
         """Close it."""
-        try:
-            self.__wrapped__.close()
-        finally:
-            self._self_watch.end()
+        self._self_watch.release()
+        self.__wrapped__.close()
 
     async def aclose(self) -> None:
         """Close it."""
-        try:
-            await self.__wrapped__.aclose()
-        finally:
-            self._self_watch.end()
-
-
-class WatchedStream(Watched):
-    """A stream of events, read along."""
-
-    @property
-    def response(self) -> Any:
-        """The HTTP response."""
-        return WatchedBody(self.__wrapped__.response, self._self_watch)
-
-    def __next__(self) -> Any:
-        return self._self_watch.step(self.__wrapped__.__next__)
-
-    def __iter__(self) -> Iterator[Any]:
-        advance = iter(self.__wrapped__).__next__
-        try:
-            while True:
-                try:
-                    event = self._self_watch.step(advance)
-                except StopIteration:
-                    return
-                yield event
-        except GeneratorExit:
-            self._self_watch.pause()
-            raise
-
-    def __enter__(self) -> Any:
-        self.__wrapped__.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> Any:
-        try:
-            return self.__wrapped__.__exit__(*error)
-        finally:
-            self._self_watch.end()
-
-    def close(self) -> None:
-        """Close it."""
-        try:
-            self.__wrapped__.close()
-        finally:
-            self._self_watch.end()
-
-
-class WatchedAsyncStream(Watched):
-    """An async stream of events, read along."""
-
-    @property
-    def response(self) -> Any:
-        """The HTTP response."""
-        return WatchedBody(self.__wrapped__.response, self._self_watch)
-
-    async def __anext__(self) -> Any:
-        return await self._self_watch.astep(self.__wrapped__.__anext__)
-
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        advance = self.__wrapped__.__aiter__().__anext__
-        try:
-            while True:
-                try:
-                    event = await self._self_watch.astep(advance)
-                except StopAsyncIteration:
-                    return
-                yield event
-        except GeneratorExit:
-            self._self_watch.pause()
-            raise
-
-    async def __aenter__(self) -> Any:
-        await self.__wrapped__.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: object) -> Any:
-        try:
-            return await self.__wrapped__.__aexit__(*error)
-        finally:
-            self._self_watch.end()
-
-    async def close(self) -> None:
-        """Close it."""
-        try:
-            await self.__wrapped__.close()
-        finally:
-            self._self_watch.end()
-
-
-def watched(stream: Any, watch: Watch) -> object:
-    """A stream behind the proxy of its kind."""
-    proxy = WatchedAsyncStream if hasattr(stream, "__anext__") else WatchedStream
-    return proxy(stream, watch)
+        self._self_watch.release()
+        await self.__wrapped__.aclose()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+import time
+from typing import TYPE_CHECKING, Protocol
 
 from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from otel_loopguard.core.exchange import ModelRequest, ModelResponse
     from otel_loopguard.instrumentation.handwritten import Turn
-
-_R = TypeVar("_R")
 
 
 class StreamReader(Protocol):
@@ -44,45 +43,17 @@ class Wire(Protocol):
 
 
 class Watch:
-    """One model call whose response is still to be read. It ends once, with what has come so far.
-
-    If the application lets go of the response, it ends with the next model call or soon after: the
-    garbage collector may call while any lock is held, so nothing is done there and then.
-    """
+    """A model call whose response is still to be read. It ends once, with what came until then."""
 
     def __init__(self, turn: Turn, wire: Wire) -> None:
         self._turn = turn
         self._wire = wire
         self._reader = wire.StreamReader()
-        self._paused = False
 
-    def step(self, advance: Callable[[], _R]) -> _R:
-        """Take the next event from a stream."""
-        self._paused = False
-        try:
-            event = advance()
-        except StopIteration:
-            self.end()
-            raise
-        except BaseException as error:
-            self.fail(error)
-            raise
-        self._feed(event)
-        return event
-
-    async def astep(self, advance: Callable[[], Awaitable[_R]]) -> _R:
-        """Take the next event from an async stream."""
-        self._paused = False
-        try:
-            event = await advance()
-        except StopAsyncIteration:
-            self.end()
-            raise
-        except BaseException as error:
-            self.fail(error)
-            raise
-        self._feed(event)
-        return event
+    @guarded("event of a stream")
+    def feed(self, event: object) -> None:
+        """The application reads an event."""
+        self._reader.feed(event)
 
     @guarded("end of a stream")
     def end(self) -> None:
@@ -94,23 +65,18 @@ class Watch:
         """Reading it raised."""
         self._turn.fail(error, self._reader.response())
 
-    def pause(self) -> None:
-        """A loop over the stream was left. Unless another one takes it up, that was the end."""
-        self._paused = True
-        self._turn.later(self._end_if_paused)
-
+    @guarded("body of a response")
     def whole(self, body: object) -> None:
         """The response was read at once."""
         self._turn.finish(self._wire.read_response(body))
 
-    @guarded("event of a stream")
-    def _feed(self, event: object) -> None:
-        self._reader.feed(event)
+    def release(self) -> None:
+        """Nobody reads on, as it seems: end now, but do so with the next model call or tick.
 
-    def _end_if_paused(self) -> None:
-        if self._paused:
-            self.end()
+        The garbage collector may call this while any lock is held, in our code or another's.
+        """
+        turn, reader, now_ns = self._turn, self._reader, time.time_ns()
+        turn.later(lambda: turn.finish(reader.response(), now_ns))
 
     def __del__(self) -> None:
-        turn, reader = self._turn, self._reader
-        turn.later(lambda: turn.finish(reader.response()))
+        self.release()

@@ -62,6 +62,6 @@ class BetaMessages(Messages):
         return client.beta.messages
 
 
-def client(base_url: str, *, is_async: bool, **options: Any) -> Any:
+def connect(base_url: str, *, is_async: bool, **options: Any) -> Any:
     kind = anthropic.AsyncAnthropic if is_async else anthropic.Anthropic
     return kind(base_url=base_url, api_key=KEY, **options)

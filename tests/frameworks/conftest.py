@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from examples.scripted_model import ScriptedModel
-from tests.frameworks.support import Telemetry
+pytest.register_assert_rewrite("tests.frameworks.support", "tests.frameworks.loops")
+
+from examples.scripted_model import ScriptedModel  # noqa: E402
+from tests.frameworks.support import Telemetry  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

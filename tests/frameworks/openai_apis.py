@@ -107,6 +107,6 @@ class Responses:
         ]
 
 
-def client(base_url: str, *, is_async: bool, **options: Any) -> Any:
+def connect(base_url: str, *, is_async: bool, **options: Any) -> Any:
     kind = openai.AsyncOpenAI if is_async else openai.OpenAI
     return kind(base_url=base_url, api_key=KEY, **options)
