@@ -178,7 +178,7 @@ def loop(times: int) -> None:
             search("x")
 
 
-DETECTORS = '''
+DETECTORS = """
 from dataclasses import dataclass
 from otel_loopguard.core.model import Finding, Pattern, Severity
 
@@ -204,7 +204,7 @@ class Unmakeable:
         self.needed = needed
 
 number = 3
-'''
+"""
 
 
 @pytest.fixture

@@ -72,6 +72,7 @@ class Patches:
         self._applied: list[_Applied] = []
         self._wiring: Wiring | None = None
         self._registered = False
+        self._undone = 0
 
     def apply(self, wiring: Wiring) -> None:
         """Wrap what is imported already, and the rest when it is imported."""
@@ -89,6 +90,7 @@ class Patches:
     def undo(self) -> None:
         """Take every wrapper off again."""
         self._wiring = None
+        self._undone += 1
         while self._applied:
             applied = self._applied.pop()
             if not applied.undo():
@@ -115,11 +117,12 @@ class Patches:
         if any(found is applied.handle for applied in self._applied):
             return  # a module that only passes on what another row has wrapped
         inherited = name not in parent.__dict__
+        undone = self._undone
         handle = wrapt.wrap_object(
             module,
             row.target,
             wrapt.FunctionWrapper,
             (row.wrapper(wiring),),
-            {"enabled": lambda: self._wiring is wiring},
+            {"enabled": lambda: self._undone == undone},
         )
         self._applied.append(_Applied(parent, name, handle, inherited))
