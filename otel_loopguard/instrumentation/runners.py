@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.instrumentation.wire.fields import get, result_of
+from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -31,6 +32,7 @@ class RunnerCall:
         """The context that the tool runs in."""
         return self._call.context
 
+    @guarded("result of a tool runner")
     def finish(self, sent: object = None, /) -> None:
         """The tool is done; one that raised is told by a mark on what is sent."""
         failure = FAILURE if get(sent, "is_error") is True else None
