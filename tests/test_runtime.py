@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SECRET = "a secret argument"
+CONTENT = "what only the user may see"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fail(*_args: object, **_kwargs: object) -> None:
-    raise ValueError(SECRET)
+    raise ValueError(CONTENT)
 
 
 @pytest.mark.usefixtures("swallowing")
@@ -59,10 +59,10 @@ class TestBoundary:
         assert boundary.faults == {"here": 2, "there": 1}
         assert len(caplog.records) == 2
         assert "ValueError at test_runtime.py:" in caplog.text
-        assert SECRET not in caplog.text
+        assert CONTENT not in caplog.text
 
     def test_a_fault_that_was_never_raised(self, caplog: pytest.LogCaptureFixture) -> None:
-        boundary.caught("nowhere", ValueError(SECRET))
+        boundary.caught("nowhere", ValueError(CONTENT))
         assert "unknown" in caplog.text
 
     def test_what_ends_a_program_goes_through(self) -> None:
@@ -74,7 +74,7 @@ class TestBoundary:
 
     def test_tests_see_what_is_caught(self) -> None:
         boundary.reraise = True
-        with pytest.raises(ValueError, match=SECRET):
+        with pytest.raises(ValueError, match=CONTENT):
             guarded("somewhere")(fail)()
 
 
@@ -114,7 +114,7 @@ def test_an_application_does_not_notice_our_faults(
     assert caught.value is error
     assert boundary.faults
     assert len(caplog.records) == len(boundary.faults)
-    assert SECRET not in caplog.text
+    assert CONTENT not in caplog.text
 
 
 class TestSettings:

@@ -11,13 +11,14 @@ import pytest
 import wrapt
 
 from otel_loopguard.instrumentation.table import Factory, Patches, Row
-from otel_loopguard.instrumentation.wiring import Wiring
 from otel_loopguard.runtime import boundary
 from tests.signals import Signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from otel_loopguard.instrumentation.wiring import Wiring
 
 SOURCE = """
 class Base:
@@ -166,15 +167,15 @@ def test_what_somebody_else_has_wrapped_stays_and_ours_has_no_effect(
     assert module.ask(1) == ("theirs", 1)
 
 
-def test_a_module_that_passes_on_what_another_one_has(wired: Wiring) -> None:
-    inner, outer = ModuleType("passing_inner"), ModuleType("passing_outer")
-    exec(SOURCE, inner.__dict__)
+def test_a_module_that_passes_on_what_another_one_has(
+    framework: str, wired: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, outer = imported(framework), ModuleType("passing")
     outer.Agent = inner.Agent  # type: ignore[attr-defined]
-    sys.modules.update({"passing_inner": inner, "passing_outer": outer})
-    rows = [Row(name, "Agent.run", marks("seen")) for name in ("passing_inner", "passing_outer")]
+    monkeypatch.setitem(sys.modules, "passing", outer)
+    rows = [Row(name, "Agent.run", marks("seen")) for name in (framework, "passing")]
     patches = Patches(tuple(rows))
     patches.apply(wired)
     assert inner.Agent().run(1) == ("seen", 1)
     patches.undo()
     assert inner.Agent().run(1) == 1
-    del sys.modules["passing_inner"], sys.modules["passing_outer"]

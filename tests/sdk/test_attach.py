@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 from opentelemetry import trace
@@ -12,10 +13,12 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from otel_loopguard.sdk.attach import Attachment, service_name
-from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
 from otel_loopguard.sdk.report import Providers
 from tests.signals import Signals
+
+if TYPE_CHECKING:
+    from otel_loopguard.sdk.pipeline import Pipeline
 
 
 class Foreign(trace.NoOpTracerProvider):
