@@ -69,6 +69,7 @@ class Loop:
         span: the `invoke_agent` span that is open for it, if it is ours and open.
         parent: the span that its spans hang below; None for the span of the code that runs.
         inherited: whether some scope around the conversation is the run.
+        offered: the tools last offered, as far as known; a server may keep them from then on.
         early: what was executed already of the response that is streaming.
     """
 
@@ -76,6 +77,7 @@ class Loop:
     span: trace.Span | None = None
     parent: trace.Span | None = None
     inherited: bool = False
+    offered: frozenset[str] | None = None
     early: list[Early] = field(default_factory=list["Early"])
 
     @property
@@ -164,6 +166,8 @@ class Handwritten:
             self._used = True
             link = self._conversations.request(request, now_ns, _hint.get())
             loop = self._loop(link.chain, around)
+            if request.offers_tools:
+                loop.offered = request.offered
         for chain in link.evicted:
             self._let_go(chain, "expired")
         _hint.set(link.chain)
@@ -172,7 +176,7 @@ class Handwritten:
             self._pipeline.see(loop.run, user, None)
         for answered in link.answered:
             if answered.first_time:
-                self._show(loop, answered, request, now_ns)
+                self._show(loop, answered, now_ns)
         call = ModelCall(
             self._pipeline,
             loop.run,
@@ -199,7 +203,8 @@ class Handwritten:
         if chain.one_shot:
             return Loop(scope or Run("", scoped=False), inherited=True)
         if scope is not None and in_scope and not isinstance(action_of(), ToolCall):
-            loop = Loop(scope, inherited=True)
+            offered = loop.offered if loop is not None else None
+            loop = Loop(scope, inherited=True, offered=offered)
         elif around is not None:
             loop = loop or Loop(Run(chain.run, self._agent, parent=scope if in_scope else None))
         elif loop is None or loop.span is None:
@@ -212,13 +217,14 @@ class Handwritten:
         earlier = before.run.span.get_span_context() if before is not None else None
         links = [SpanLink(earlier)] if earlier is not None and earlier.is_valid else None
         span, run_id = start_agent_span(self._pipeline, self._agent, run_id=chain.run, links=links)
-        return Loop(Run(run_id, self._agent, span=span, parent=outer), span, span)
+        run = Run(run_id, self._agent, span=span, parent=outer)
+        return Loop(run, span, span, offered=before.offered if before is not None else None)
 
-    def _show(self, loop: Loop, seen: Answered, request: ModelRequest, now_ns: int) -> None:
+    def _show(self, loop: Loop, seen: Answered, now_ns: int) -> None:
         """Give an answered call that nobody showed a span from its asking to its answer."""
         call, answer = seen.pending, seen.answer
         name = call.name or answer.name or UNKNOWN_TOOL
-        unknown = request.offered is not None and name not in request.offered
+        unknown = loop.offered is not None and name not in loop.offered
         shown = UNKNOWN_TOOL if unknown else name
         args = seen.ask.args if seen.ask is not None else call.args
         attributes = tool_attributes(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.register_assert_rewrite("tests.frameworks.support", "tests.frameworks.loops")
+pytest.register_assert_rewrite(
+    *(f"tests.frameworks.{name}" for name in ("support", "loops", "unwrapping", "handwritten"))
+)
 
 from examples.scripted_model import ScriptedModel  # noqa: E402
 from tests.frameworks.support import Telemetry  # noqa: E402
