@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
 
-from otel_loopguard.instrumentation import anthropic, langchain, langgraph, openai, wiring
-from otel_loopguard.instrumentation.table import Patches
+from otel_loopguard.instrumentation import wiring
+from otel_loopguard.instrumentation.table import Tables
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.declared import is_enabled
 from otel_loopguard.sdk.report import Providers
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 FRAMEWORKS: Final = {
-    "openai": openai.ROWS,
-    "anthropic": anthropic.ROWS,
-    "langchain": langchain.ROWS,
-    "langgraph": langgraph.ROWS,
+    "openai": ("openai",),
+    "anthropic": ("anthropic",),
+    "langchain": ("langchain_core",),
+    "langgraph": ("langgraph.pregel", "langgraph.prebuilt"),
 }
-"""Each framework that is hooked, and its table."""
+"""Each framework that is hooked, by the module here that has its table, and its packages."""
 
 
 class LoopGuardInstrumentor(BaseInstrumentor):
     """Watches every supported framework that the application imports. Idempotent; never raises."""
 
-    _patches = Patches(tuple(row for rows in FRAMEWORKS.values() for row in rows))
+    _tables = Tables({f"{__name__}.{name}": packages for name, packages in FRAMEWORKS.items()})
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """None: a framework that is not installed is never imported and never hooked."""
         return ()
 
     def _instrument(self, **kwargs: Any) -> None:
-        _start(self._patches, kwargs)
+        _start(self._tables, kwargs)
 
     def _uninstrument(self, **kwargs: Any) -> None:
-        self._patches.undo()
+        self._tables.undo()
         wiring.disconnect()
 
 
 @guarded("instrument")
-def _start(patches: Patches, options: dict[str, Any]) -> None:
+def _start(tables: Tables, options: dict[str, Any]) -> None:
     given = [options.pop(f"{signal}_provider", None) for signal in ("tracer", "meter", "logger")]
     settings = from_env(**options)
     if settings.disabled or not is_enabled():
         wiring.disconnect()
         return
-    patches.apply(wiring.connect(settings, Providers(*given)))
+    tables.apply(wiring.connect(settings, Providers(*given)))
 
 
 def instrument(**options: Any) -> None:

@@ -1,7 +1,8 @@
 """The engine: a framework is a table of rows, and a row says what is wrapped by what.
 
-Nothing is imported that the application does not import: each row waits for its module. A row that
-does not fit the installed version is skipped and logged. Undoing restores every attribute to the
+Nothing is imported that the application does not import, not even our own table: a table waits
+for its framework, and each row for its module. A row that does not fit the installed version is
+skipped and logged. Undoing restores every attribute to the
 object that was there, unless somebody else wrapped ours: then ours stays, without effect.
 """
 
@@ -11,11 +12,13 @@ import logging
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from otel_loopguard.runtime import boundary
+from otel_loopguard.runtime import boundary, guarded
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -62,6 +65,46 @@ class _Applied:
         else:
             setattr(self.parent, self.name, self.handle.__wrapped__)
         return True
+
+
+class Tables:
+    """The tables of all frameworks, each loaded when the application imports its framework.
+
+    Args:
+        packages: for each module that has a table (`ROWS`), the packages that it waits for.
+    """
+
+    def __init__(self, packages: Mapping[str, tuple[str, ...]]) -> None:
+        self._packages = packages
+        self._loaded: dict[str, Patches] = {}
+        self._wiring: Wiring | None = None
+        self._waits = False
+
+    def apply(self, wiring: Wiring) -> None:
+        """Wrap what is imported already, and the rest when it is imported."""
+        self._wiring = wiring
+        for table, packages in self._packages.items():
+            load = partial(self._load, table)
+            for package in packages:
+                if not self._waits:
+                    wrapt.register_post_import_hook(load, package)
+                elif package in sys.modules:  # its hook has had its turn
+                    load(sys.modules[package])
+        self._waits = True
+
+    def undo(self) -> None:
+        """Take every wrapper off again."""
+        self._wiring = None
+        for patches in self._loaded.values():
+            patches.undo()
+
+    @guarded("table of a framework")
+    def _load(self, table: str, _: ModuleType) -> None:
+        if self._wiring is None:
+            return
+        if table not in self._loaded:
+            self._loaded[table] = Patches(import_module(table).ROWS)
+        self._loaded[table].apply(self._wiring)
 
 
 class Patches:
