@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, TypeVar
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -18,14 +17,13 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, action_of, enter_action, run_of
+from otel_loopguard.sdk.scope import Run, attach, detach, enter_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opentelemetry.context import Context
 
-    from otel_loopguard.sdk import scope
     from otel_loopguard.sdk.pipeline import Pipeline
 
 logger = logging.getLogger("otel_loopguard")
@@ -54,7 +52,7 @@ class Action:
     """
 
     __slots__ = (
-        "__weakref__", "_attributes", "_kind", "_own", "_parent", "_title", "context", "expected",
+        "_attributes", "_kind", "_own", "_parent", "_title", "context", "expected",
         "name", "pipeline", "role", "run", "span", "start_ns",
     )  # fmt: skip
 
@@ -107,7 +105,6 @@ class Action:
 
     def _take(self, span: trace.Span) -> None:
         self.span = span
-        _shown[span.get_span_context().span_id] = self
         ours = {key: value for key, value in self._attributes.items() if key.startswith("loop")}
         span.set_attributes(ours)
 
@@ -126,6 +123,13 @@ class Action:
         """Whether another instrumentation's span shows the call."""
         return self.span is not None and not self._own
 
+    @property
+    def place(self) -> Context:
+        """Where a marker span hangs: below the span that shows the call."""
+        if self.span is None or self._own:
+            return self.context
+        return trace.set_span_in_context(self.span, self.context)
+
     def showing(self) -> trace.Span | None:
         """The span that shows the call at its end; None if a foreign one has ended already."""
         if self.span is None:
@@ -140,39 +144,16 @@ class Action:
 
     def close(self, end_ns: int) -> None:
         """End our span; a foreign one is left to its owner."""
-        if self.span is None:
-            return
-        if self._own:
+        if self._own and self.span is not None:
             self.span.end(end_ns)
-        else:
-            _shown.pop(self.span.get_span_context().span_id, None)
 
     def inside(self, function: Callable[[], _R]) -> _R:
         """Run something in the call's context."""
-        token = otel_context.attach(self.context)
+        tokens = attach(self.context)
         try:
             return function()
         finally:
-            otel_context.detach(token)
-
-
-_shown: Final[WeakValueDictionary[int, Action]] = WeakValueDictionary()
-"""The calls that a foreign span shows, by its id, as long as they are under way."""
-
-
-def action_under_way() -> scope.Action | None:
-    """The call of ours that runs now.
-
-    It is also found where another instrumentation has attached a context of its own making, which
-    holds its span and knows nothing of us.
-    """
-    action = action_of()
-    if action is not None:
-        return action
-    shown = _shown.get(trace.get_current_span().get_span_context().span_id)
-    if shown is None or run_of() not in (None, shown.run):
-        return None  # an agent run has begun inside the call
-    return shown
+            detach(tokens)
 
 
 def open_around(

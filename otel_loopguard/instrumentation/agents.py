@@ -12,11 +12,11 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from otel_loopguard.core.model import MISSING, Kind, Sighting
-from otel_loopguard.instrumentation.actions import action_under_way, error_type
+from otel_loopguard.instrumentation.actions import error_type
 from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, current_run, enter_run, reference
+from otel_loopguard.sdk.scope import Run, action_of, current_run, enter_run, reference
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -76,7 +76,7 @@ class AgentScope:
         outer = current_run()
         parent = outer if outer is not None and outer.scoped else None
         # A sub-agent that runs inside a tool call is seen by its parent as that call.
-        self._step_of = None if isinstance(action_under_way(), ToolCall) else parent
+        self._step_of = None if isinstance(action_of(), ToolCall) else parent
         self._input_key: str | None = None
         if self._step_of is not None:
             self._input_key = pipeline.guard.fingerprinter.of_args(given)
@@ -161,7 +161,7 @@ def open_agent(
         later: another instrumentation is about to show this run on a span of its own.
         earlier: the run that goes on here, where it was interrupted.
     """
-    if later and action_under_way() is None:
+    if later and action_of() is None:
         around = current_run()
         if around is not None and around.foreign and around.agent in (None, name):
             return None

@@ -14,6 +14,7 @@ from opentelemetry import context as otel_context
 
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk.scope import attach, detach
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -235,20 +236,20 @@ async def _asend(iterator: Any, value: object) -> Any:
 
 
 def _attached(scope: Scope, step: Callable[[], _R]) -> _R:
-    token = otel_context.attach(scope.context)
+    tokens = attach(scope.context)
     try:
         return step()
     finally:
-        otel_context.detach(token)
+        detach(tokens)
 
 
 async def _attached_async(scope: Scope, step: Callable[[], Awaitable[_R]]) -> _R:
     inside = scope.context
-    token = otel_context.attach(inside)
+    tokens = attach(inside)
     try:
         return await step()
     finally:
         # A coroutine that nobody awaits any longer is closed from somewhere else: there is nothing
         # to take off there.
         if otel_context.get_current() is inside or sys.exc_info()[0] is not GeneratorExit:
-            otel_context.detach(token)
+            detach(tokens)

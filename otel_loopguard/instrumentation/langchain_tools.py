@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from otel_loopguard.core.model import MISSING, Outcome
-from otel_loopguard.instrumentation.actions import action_under_way
 from otel_loopguard.instrumentation.langchain_values import (
     content_of,
     is_command,
@@ -15,6 +14,7 @@ from otel_loopguard.instrumentation.langchain_values import (
 )
 from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk.scope import action_of
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -118,7 +118,7 @@ def formatting(_wired: Wiring) -> Wrapper:
 
     def wrapper(wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> Any:
         output = wrapped(*args, **kwargs)
-        call = action_under_way()
+        call = action_of()
         if isinstance(call, ToolCall) and call.adopted:
             ToolRun(call).finish(output)
         return output

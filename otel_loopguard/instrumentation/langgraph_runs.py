@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from otel_loopguard.core.model import MISSING
-from otel_loopguard.instrumentation.actions import action_under_way
 from otel_loopguard.instrumentation.agents import (
     INTERRUPTED,
     AgentScope,
@@ -18,6 +17,7 @@ from otel_loopguard.instrumentation.langchain_tools import is_pause, is_signal
 from otel_loopguard.instrumentation.langchain_values import answer_in, is_command, task_in
 from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk.scope import action_of
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -136,5 +136,5 @@ def _name(wired: Wiring, graph: Any, config: Mapping[str, Any]) -> str:
     if graph.name != UNNAMED:
         return graph.name
     metadata: Mapping[str, Any] = config.get("metadata") or {}
-    node = None if isinstance(action_under_way(), ToolCall) else metadata.get("langgraph_node")
+    node = None if isinstance(action_of(), ToolCall) else metadata.get("langgraph_node")
     return node or wired.pipeline.settings.agent_name or UNNAMED

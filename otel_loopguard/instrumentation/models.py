@@ -11,14 +11,13 @@ from otel_loopguard.core.model import MISSING, Kind, Sighting
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation.actions import (
     Action,
-    action_under_way,
     error_type,
     open_around,
 )
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.processor import newest_model_span
-from otel_loopguard.sdk.scope import Run, current_run, reference
+from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
 
 if TYPE_CHECKING:
     from opentelemetry import trace
@@ -65,6 +64,10 @@ class ModelCall(Action):
             later=later,
         )
 
+    def _take(self, span: trace.Span) -> None:
+        super()._take(span)
+        newest_model_span.set(None)  # it surrounds no call that comes while it is still open
+
     @guarded("end of a model call")
     def finish(
         self,
@@ -92,7 +95,7 @@ class ModelCall(Action):
                 span.set_attributes(_response_attributes(response))
             if self.run.id:
                 sighting = self._sighting(response, failure, end_ns)
-                self.pipeline.see(self.run, sighting, span, context=self.context)
+                self.pipeline.see(self.run, sighting, span, context=self.place)
         finally:
             self.close(end_ns)
 
@@ -144,7 +147,7 @@ def surrounding_model_span() -> trace.Span | None:
 
 def is_nested() -> bool:
     """Whether an outer layer of ours shows the model call that runs now."""
-    return isinstance(action_under_way(), ModelCall)
+    return isinstance(action_of(), ModelCall)
 
 
 @guarded("start of a model call")

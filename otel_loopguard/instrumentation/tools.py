@@ -13,7 +13,6 @@ from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.actions import (
     Action,
-    action_under_way,
     error_type,
     failure_text,
     open_around,
@@ -21,7 +20,7 @@ from otel_loopguard.instrumentation.actions import (
 from otel_loopguard.instrumentation.content import as_text
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, current_run, reference
+from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
 
 if TYPE_CHECKING:
     from opentelemetry import trace
@@ -102,7 +101,7 @@ class ToolCall(Action):
         try:
             if self.run is not OUTSIDE:
                 seen = self._sighting(result, failure, outcome, end_ns)
-                self.pipeline.see(self.run, seen, span, context=self.context)
+                self.pipeline.see(self.run, seen, span, context=self.place)
             if self.pipeline.settings.capture_content and span is not None and failure is None:
                 self._capture(span, result)
         finally:
@@ -184,7 +183,7 @@ def open_tool(
             therefore content.
         later: another instrumentation is about to show this call on a span of its own.
     """
-    around = action_under_way()
+    around = action_of()
     if isinstance(around, ToolCall) and around.is_call(name, call_id):
         return None
     args_key = wired.pipeline.guard.fingerprinter.of_args(args)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry import context as otel_context
@@ -25,6 +24,7 @@ from otel_loopguard.sdk.scope import (
     Run,
     action_of,
     enter_run,
+    inner,
     live_spans,
     run_below,
     run_of,
@@ -73,6 +73,8 @@ class LoopGuardSpanProcessor(SpanProcessor):
         if scope is not None and scope.name == names.SCOPE:
             run, call = _own_run(span, outer), None
         else:
+            here = run_of()
+            outer = inner(outer, here) if outer is not None and here is not None else outer
             start = starts(span.name, scope.name if scope else "", span.attributes or {})
             run = _opened_run(span, start, outer)
             call = _met_call(span, start, _call_around(span) if run is outer else None)
@@ -149,8 +151,7 @@ class LoopGuardSpanProcessor(SpanProcessor):
         if asked is None:
             return sighting
         round_id, args_key = asked
-        return replace(
-            sighting,
+        return sighting._replace(
             round=sighting.round or round_id,
             args_key=args_key if sighting.args is MISSING else sighting.args_key,
         )

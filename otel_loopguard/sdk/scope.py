@@ -8,6 +8,8 @@ run is found through the parent span instead.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
@@ -17,7 +19,11 @@ from opentelemetry import trace
 from otel_loopguard.dialects import Role
 
 if TYPE_CHECKING:
+    from contextvars import Token
+
     from opentelemetry.context import Context
+
+    Tokens = tuple[Token[Context], Token["Run | Action | None"]]
 
 MAX_LIVE_SPANS: Final = 10_000
 
@@ -64,6 +70,10 @@ class Action(Protocol):
         ...
 
 
+_entered: ContextVar[Run | Action | None] = ContextVar("loopguard-entered", default=None)
+"""What our own hooks have entered last: it outlives the contexts that others attach."""
+
+
 def reference(span: trace.Span) -> str | None:
     """How a step names its span: `<trace id>-<span id>` in hex; None if it is not valid."""
     where = span.get_span_context()
@@ -73,11 +83,11 @@ def reference(span: trace.Span) -> str | None:
 
 
 def run_of(context: Context | None = None) -> Run | None:
-    """The run that a context carries, if it is in any."""
-    place = otel_context.get_value(_PLACE, context)
+    """The run that a context carries, if it is in any; without one, that of the code that runs."""
+    place = _place(context)
     if place is None:
         return None
-    run = place if isinstance(place, Run) else cast("Action", place).run
+    run = _run_in(place)
     return run if run.id else None
 
 
@@ -87,14 +97,55 @@ def enter_run(run: Run, context: Context | None = None) -> Context:
 
 
 def action_of(context: Context | None = None) -> Action | None:
-    """The call of ours that is under way in a context."""
-    place = otel_context.get_value(_PLACE, context)
-    return None if isinstance(place, Run) else cast("Action | None", place)
+    """The call of ours that is under way in a context; without one, in the code that runs."""
+    place = _place(context)
+    return None if isinstance(place, Run) else place
 
 
 def enter_action(action: Action, context: Context | None = None) -> Context:
     """A context inside a call, and thereby inside its run."""
     return otel_context.set_value(_PLACE, action, context)
+
+
+def attach(context: Context) -> Tokens:
+    """Run what follows in a context of ours, until `detach`."""
+    place = otel_context.get_value(_PLACE, context)
+    return otel_context.attach(context), _entered.set(cast("Run | Action | None", place))
+
+
+def detach(tokens: Tokens) -> None:
+    """Undo `attach`, in the same place; elsewhere there is nothing to take off."""
+    token, entered = tokens
+    otel_context.detach(token)
+    with suppress(ValueError):
+        _entered.reset(entered)
+
+
+def inner(run: Run, other: Run) -> Run:
+    """The other run if it is inside of the first, or the same; else the first."""
+    around: Run | None = other
+    while around is not None and around.id != run.id:
+        around = around.parent
+    return run if around is None else other
+
+
+def _place(context: Context | None) -> Run | Action | None:
+    """Where a context is; the code that runs may be further inside than the context attached.
+
+    Other instrumentations attach contexts that they have kept from before.
+    """
+    place = cast("Run | Action | None", otel_context.get_value(_PLACE, context))
+    entered = _entered.get() if context is None else place
+    if place is None or entered is None or entered is place:
+        return place
+    run, other = _run_in(place), _run_in(entered)
+    if run.id == other.id:
+        return place if isinstance(entered, Run) else entered
+    return entered if inner(run, other) is other else place
+
+
+def _run_in(place: Run | Action) -> Run:
+    return place if isinstance(place, Run) else place.run
 
 
 @dataclass(slots=True)
