@@ -12,6 +12,7 @@ from otel_loopguard.instrumentation.handwritten import Handwritten
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.attach import Attachment, service_name
 from otel_loopguard.sdk.daemon import daemon
+from otel_loopguard.sdk.declared import is_enabled
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.report import GLOBAL, Providers
 
@@ -94,7 +95,10 @@ def current() -> Wiring | None:
 @guarded("wiring")
 def _ready(wiring: Wiring | None) -> Wiring | None:
     if wiring is None:
-        if _off or runtime.get().settings.disabled:
+        if _off:
+            return None
+        if runtime.get().settings.disabled or not is_enabled():
+            disconnect()
             return None
         wiring = connect()
     wiring.attachment.ensure()

@@ -1,4 +1,4 @@
-"""What a declarative configuration file says of us beyond our options."""
+"""Whether OpenTelemetry's own configuration switches us off."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import importlib.util
 from typing import Any
 
 from otel_loopguard.runtime import guarded
-from otel_loopguard.settings import config_file
+from otel_loopguard.settings.opentelemetry import config_file, is_left_out
 
 
 def is_enabled() -> bool:
-    """Whether the file, if there is one, does not say `enabled: false`.
+    """Whether neither a variable nor the declarative configuration file switches us off.
 
     OpenTelemetry passes our options on from the file by itself. It leaves out an instrumentor that
-    is not enabled there, but `opentelemetry-instrument` then loads it all the same.
+    has `enabled: false` there, but `opentelemetry-instrument` then loads it all the same. And it
+    does not know of decorators.
     """
-    return _is_enabled() is not False
+    return not is_left_out() and _is_enabled_by_file() is not False
 
 
 @guarded("reading the configuration file")
-def _is_enabled() -> bool:
+def _is_enabled_by_file() -> bool:
     path = config_file()
     if path is None or importlib.util.find_spec("opentelemetry.configuration") is None:
         return True

@@ -1,4 +1,4 @@
-"""Settings, from the environment and from code. The only reader of `os.environ`.
+"""Settings, from the environment and from code. Only this package reads `os.environ`.
 
 One table drives everything: the fields of `Settings` and those of the detectors say each variable's
 name, form, default and meaning. What cannot be read is warned of once and never raises.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from otel_loopguard.settings.forms import Form
 
-__all__ = ["ErrorStatus", "Row", "Settings", "Signal", "config_file", "from_env", "rows"]
+__all__ = ["ErrorStatus", "Row", "Settings", "Signal", "from_env", "rows"]
 
 PREFIX: Final = "OTEL_LOOPGUARD_"
 _T = TypeVar("_T")
@@ -210,11 +210,6 @@ def rows() -> list[Row]:
     return [
         Row(each.env, each.form.allowed, each.form.show(each.default), each.doc) for each in _ALL
     ]
-
-
-def config_file() -> str | None:
-    """OpenTelemetry's declarative configuration file, if one is in use."""
-    return os.environ.get("OTEL_CONFIG_FILE") or None
 
 
 def from_env(environ: Mapping[str, str] | None = None, **overrides: object) -> Settings:

@@ -335,7 +335,7 @@ class TestAsyncGenerators:
             await anext(items)
             del items
             gc.collect()
-            while not scope.ends:
+            for _ in range(9):
                 await asyncio.sleep(0)
 
         asyncio.run(main())
