@@ -71,19 +71,27 @@ def _begin(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> _Exchange | None:
-    path, body = args[0] if args else kwargs.get("path"), kwargs.get("body")
-    if not isinstance(path, str) or not isinstance(body, Mapping):
+    path, body = args[0] if args else kwargs.get("path"), _body(kwargs)
+    if not isinstance(path, str) or body is None:
         return None
     endpoint = path.partition("?")[0]
     wire = next((wire for end, wire in wires.items() if endpoint.endswith(end)), None)
     if wire is None:
         return None
     wired.attachment.ensure()
-    request = wire.read_request(cast("Mapping[str, object]", body))
     # Others put their span around the method that `post` calls.
     later = traces(client) or hasattr(getattr(client, "request", None), "__wrapped__")
-    turn = wired.handwritten.begin(request, later=later)
+    turn = wired.handwritten.begin(wire.read_request(body), later=later)
     return None if turn is None else _Exchange(turn, wire, streams=bool(kwargs.get("stream")))
+
+
+def _body(kwargs: Mapping[str, Any]) -> Mapping[str, object] | None:
+    """What is sent: the body, with what the application adds or replaces by `extra_body`."""
+    body, options = kwargs.get("body"), cast("dict[str, object]", kwargs.get("options") or {})
+    if not isinstance(body, Mapping):
+        return None
+    sent, extra = cast("Mapping[str, object]", body), options.get("extra_json")
+    return {**sent, **cast("Mapping[str, object]", extra)} if isinstance(extra, Mapping) else sent
 
 
 class _Exchange:

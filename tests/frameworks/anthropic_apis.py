@@ -15,6 +15,7 @@ class Messages:
 
     final = "get_final_message"
     tools: ClassVar[list[Any]] = [{"name": "search", "input_schema": PARAMETERS}]
+    forced: ClassVar[Any] = {"type": "tool", "name": "search"}
 
     def endpoint(self, client: Any) -> Any:
         return client.messages

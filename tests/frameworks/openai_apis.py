@@ -16,6 +16,7 @@ class Chat:
 
     final = "get_final_completion"
     tools: ClassVar[list[Any]] = [{"type": "function", "function": FUNCTION}]
+    forced: ClassVar[Any] = {"type": "function", "function": {"name": "search"}}
 
     def endpoint(self, client: Any) -> Any:
         completions = client.chat.completions
@@ -73,6 +74,7 @@ class Responses:
 
     final = "get_final_response"
     tools: ClassVar[list[Any]] = [{"type": "function", **FUNCTION}]
+    forced: ClassVar[Any] = {"type": "function", "name": "search"}
 
     def endpoint(self, client: Any) -> Any:
         return client.responses

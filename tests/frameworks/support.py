@@ -116,6 +116,8 @@ class Api(Protocol):
 
     final: str
     """The method of a stream helper that gives the whole response."""
+    forced: Any
+    """The tool choice that leaves the model no other."""
 
     def endpoint(self, client: Any) -> Any:
         """What has the methods `create`, `parse` and `stream`."""
@@ -143,9 +145,14 @@ async def maybe(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
+def is_async(stream: Any) -> bool:
+    """Whether a stream is async, below what others have put around it."""
+    return hasattr(inspect.unwrap(stream), "__aiter__")
+
+
 async def drained(stream: Any) -> list[Any]:
     """All events of a sync or an async stream."""
-    if hasattr(stream, "__aiter__"):
+    if is_async(stream):
         return [event async for event in stream]
     return list(stream)
 
