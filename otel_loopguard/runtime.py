@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import secrets
 import threading
 from collections import Counter
 from dataclasses import dataclass
@@ -108,7 +107,7 @@ def build(settings: Settings) -> Runtime:
 
     Without a hash key digests are keyed at random, so that nobody can look up what was hashed.
     """
-    key = settings.hash_key or secrets.token_bytes(32)
+    key = settings.hash_key or os.urandom(32)
     detectors: list[Detector] = [
         settings.thresholds.get(pattern) or detector() for pattern, detector in BUILTIN.items()
     ]

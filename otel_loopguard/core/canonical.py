@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from otel_loopguard.core.reading import BIG, Reader, UnknownValueError, encode
+from otel_loopguard.core.plain import BIG, UnknownValueError, encode
 from otel_loopguard.core.texts import is_form_c
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from otel_loopguard.core.reading import Reader
 
     def _type_of(value: object) -> type[object]: ...  # which a type checker does not narrow by
 else:
@@ -59,7 +61,7 @@ def plain(value: object) -> object:
     try:
         if _Survey(MAX_CHARS, MAX_NODES).is_plain(value, MAX_DEPTH):
             return value
-        return Reader(MAX_CHARS, MAX_NODES, MAX_DEPTH, named=True).reduce(value)
+        return _reader(MAX_CHARS, MAX_NODES, MAX_DEPTH, named=True).reduce(value)
     except (UnknownValueError, RuntimeError):  # the latter: another thread is changing it
         return None
 
@@ -71,12 +73,19 @@ def form_of(
     text = _plain_form(value, max_chars, max_nodes, max_depth)
     if text is not None:
         return Form(text, len(text))
-    reader = Reader(max_chars, max_nodes, max_depth, named=named)
+    reader = _reader(max_chars, max_nodes, max_depth, named=named)
     try:
         text = encode(reader.reduce(value))
     except (UnknownValueError, RecursionError, ValueError):  # the last: Python's limit of digits
         return None
     return Form(text, len(text) + reader.left_out)
+
+
+def _reader(max_chars: int, max_nodes: int, max_depth: int, *, named: bool) -> Reader:
+    """What reads values of other types; most processes never need it."""
+    from otel_loopguard.core.reading import Reader  # noqa: PLC0415
+
+    return Reader(max_chars, max_nodes, max_depth, named=named)
 
 
 def _plain_form(value: object, max_chars: int, max_nodes: int, max_depth: int) -> str | None:

@@ -145,8 +145,7 @@ class Answered(NamedTuple):
     pending: Pending
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """Where a request belongs.
 
     Attributes:

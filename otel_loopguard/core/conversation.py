@@ -14,10 +14,9 @@ Nothing here locks: the caller holds one lock around each call.
 
 from __future__ import annotations
 
-import secrets
+import random
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from otel_loopguard.core.answers import accepts, go_on
 from otel_loopguard.core.chain import Answered, Chain, Link, LinkKind, Pending, Point
@@ -42,8 +41,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
+class _Sent(NamedTuple):
     """A request with the digest of its first message."""
 
     request: ModelRequest
@@ -57,8 +55,7 @@ class _Sent:
         return chain is self.hint or self.begins(chain)
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(NamedTuple):
     """What a request goes on from; `source` is the conversation that it forks off instead."""
 
     chain: Chain | None = None
@@ -83,7 +80,7 @@ class Conversations:
         *,
         max_chains: int = 1000,
         ttl_ns: int = 900 * 10**9,
-        new_run: Callable[[], str] = lambda: secrets.token_hex(8),
+        new_run: Callable[[], str] = lambda: f"{random.getrandbits(64):016x}",
     ) -> None:
         self.ambiguous = 0
         self._points = Points(fingerprinter)

@@ -6,8 +6,7 @@ else. That is O(periods) a step and finds a cycle in any rotation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from otel_loopguard.core.records import Moment
 
@@ -27,8 +26,7 @@ _NO_RUNS: Final[Counters] = (0,) * MAX_PERIOD
 _NOWHERE: Final = Moment(None, 0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(NamedTuple):
     """A repeating tail: its period, how many full laps it has, the rounds of one lap, its start."""
 
     period: int

@@ -6,8 +6,7 @@ The readers of the SDKs' wire formats fill these in; `conversation` links them. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from otel_loopguard.core.model import MISSING, Missing
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """A tool call that a model response contains; `args` is JSON text or a mapping, or MISSING."""
 
     call_id: str | None
@@ -24,8 +22,7 @@ class Ask:
     args: object = MISSING
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A tool result that a model request carries after the last assistant message."""
 
     call_id: str | None
@@ -34,8 +31,7 @@ class Answer:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(NamedTuple):
     """One request to a model, as far as it says which conversation it continues.
 
     Attributes:
@@ -76,8 +72,7 @@ class ModelRequest:
         return () if isinstance(self.last_assistant, Missing) else self.last_assistant[1]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelResponse:
+class ModelResponse(NamedTuple):
     """One response of a model.
 
     Attributes:

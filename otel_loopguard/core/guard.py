@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from otel_loopguard.core.model import (
     Finding,
@@ -37,8 +36,7 @@ SHORT: Final = 200
 the same call comes back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(NamedTuple):
     """What changes when runs go away."""
 
     changes: tuple[StuckChange, ...] = ()

@@ -6,8 +6,9 @@ changes, so those stay. What is hidden becomes `~`.
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from otel_loopguard.core.patterns import Pattern
 
 HEAD: Final = 8_192
 TAIL: Final = 2_048
@@ -45,7 +46,7 @@ _SHAPES: Final = (
     r"[a-f](?=[a-f]*[0-9])[0-9a-f]{7,63}\b",
     rf"[0-9](?:{'|'.join(_DIGIT_SHAPES)})",
 )
-_VOLATILE: Final = re.compile(rf"\b(?:{'|'.join(_SHAPES)})")
+_VOLATILE: Final = Pattern(rf"\b(?:{'|'.join(_SHAPES)})")
 
 
 def mask(text: str) -> str:

@@ -10,7 +10,6 @@ Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -110,8 +109,7 @@ class Status(str, Enum):
     DEADLOCKED = "deadlocked"  # a warning or worse was spoken and the run has not recovered
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """One action of a run as somebody saw it, content included. Lives for one call only.
 
     Attributes:
@@ -174,8 +172,7 @@ class Step(NamedTuple):
     span: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What a detector says about a run at one step.
 
     Attributes:
@@ -208,8 +205,7 @@ class Finding:
     wasted_seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
+class Utterance(NamedTuple):
     """One time that a finding speaks: one event, one increment of the counter, exported once."""
 
     finding: Finding
@@ -218,8 +214,7 @@ class Utterance:
     iteration: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
+class Stuck(NamedTuple):
     """The worst that is wrong with a run right now: where the gauge of stuck runs counts it."""
 
     pattern: Pattern
@@ -227,8 +222,7 @@ class Stuck:
     agent: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StuckChange:
+class StuckChange(NamedTuple):
     """A run got stuck, worse, recovered or went away: `before` leaves the gauge, `after` enters."""
 
     run: str
@@ -236,8 +230,7 @@ class StuckChange:
     after: Stuck | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnd:
+class RunEnd(NamedTuple):
     """A run that is over; `reason` is answer, closed, error, expired, evicted or exit."""
 
     run: str
@@ -274,8 +267,7 @@ class Observation(NamedTuple):
     ended: tuple[RunEnd, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SpanView:
+class SpanView(NamedTuple):
     """A finished span of any origin, as the dialect readers see it.
 
     Ids are lower-case hex. `kind` is internal, server, client, producer or consumer. `attributes`

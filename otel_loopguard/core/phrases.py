@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from otel_loopguard.core.model import Outcome
+from otel_loopguard.core.patterns import Pattern
 from otel_loopguard.core.words import ACKS, ERROR_START, FAILURES, SHORT
 
 SHORT_CHARS: Final = 200
@@ -13,18 +14,18 @@ SHORT_CHARS: Final = 200
 
 _FAILURE_CHARS: Final = 2_000  # of a failure's text, from its start
 _CLASSES: Final = (
-    (Outcome.UNKNOWN_TOOL, re.compile(r"(?:Unknown|NoSuch|Missing)Tool|Tool(?:NotFound|Missing)")),
+    (Outcome.UNKNOWN_TOOL, Pattern(r"(?:Unknown|NoSuch|Missing)Tool|Tool(?:NotFound|Missing)")),
     (
         Outcome.INVALID_ARGS,
-        re.compile(r"Validation|JSONDecode|(?:Invalid|Bad)(?:Arg|Param|Input|J)|SchemaError"),
+        Pattern(r"Validation|JSONDecode|(?:Invalid|Bad)(?:Arg|Param|Input|J)|SchemaError"),
     ),
     (
         Outcome.REFUSED,
-        re.compile(r"Permission|Forbidden|Unauthori[sz]ed|Denied|Tripwire|Refus|ContentFilter"),
+        Pattern(r"Permission|Forbidden|Unauthori[sz]ed|Denied|Tripwire|Refus|ContentFilter"),
     ),
-    (Outcome.TRUNCATED, re.compile(r"LengthFinish|IncompleteOutput|MaxTokens|Truncat")),
+    (Outcome.TRUNCATED, Pattern(r"LengthFinish|IncompleteOutput|MaxTokens|Truncat")),
 )
-_CUT: Final = re.compile(
+_CUT: Final = Pattern(
     r"[\[<(](?=[^\]>)\n]{0,80}(?:truncated|clipped|cut off|omitted))[^\]>)\n]{0,120}[\]>)]"
     r"|(?:output|response|result) (?:was )?truncated\b",
     re.IGNORECASE,

@@ -11,7 +11,6 @@ alone.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -27,22 +26,11 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 from otel_loopguard.core.inside import attributes, declared_fields, is_lazy, type_name
+from otel_loopguard.core.plain import BIG, UnknownValueError, encode
 from otel_loopguard.core.texts import blocks, sample
-
-BIG: Final = 1 << 14_000
-"""Whole numbers from here on are written in hexadecimal, which takes linear time."""
-
-encode: Final = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":")
-).encode
-"""Writes plain JSON types, whole floats aside, in the canonical form."""
 
 _items: Final = dict[object, object].items  # past an `items` of a subclass's own
 _LEAST: Final = 64  # characters of a text that are read even when all room is used up
-
-
-class UnknownValueError(Exception):
-    """The value has no stable content, or reading it would take more work than allowed."""
 
 
 class Reader:

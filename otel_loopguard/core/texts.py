@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 from unicodedata import normalize
+
+from otel_loopguard.core.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,7 +14,7 @@ _SAMPLES: Final = 16  # blocks that stand for a text that is too long
 _NFC_CHARS: Final = 1_024  # normalising a run of combining marks takes quadratic time
 
 # Anything outside of these ranges may change under Unicode form C, or change its neighbours.
-_UNSURE: Final = re.compile(
+_UNSURE: Final = Pattern(
     "[^\x00-\u02ff\u0400-\u0482\u048a-\u0590\u2002-\u20cf\u2100-\u2125\u2190-\u2328\u232b-\u2adb"
     "\u3000-\u3029\u3030-\u3098\u309b-\ua66e\uac00-\ud7a3\uff00-\uffef\U0001f300-\U0001faff]"
 )

@@ -6,14 +6,14 @@ that put no spaces between them ask for no word border.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from otel_loopguard.core.model import Outcome
+from otel_loopguard.core.patterns import Pattern
 
 
-def _any(*words: str, unspaced: str = "") -> re.Pattern[str]:
-    return re.compile("|".join((rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", *unspaced.split())))
+def _any(*words: str, unspaced: str = "") -> Pattern:
+    return Pattern("|".join((rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", *unspaced.split())))
 
 
 FAILURES: Final = (

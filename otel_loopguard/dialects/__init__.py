@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.dialects import genai, haystack, openinference, openllmetry
@@ -50,8 +49,7 @@ def starts(name: str, scope: str, attributes: Mapping[str, object]) -> Start | N
 
 
 def _without_cut(view: SpanView, limit: int) -> SpanView:
-    return replace(
-        view,
+    return view._replace(
         attributes=_uncut(view.attributes, limit),
         events=tuple((event, _uncut(held, limit)) for event, held in view.events),
     )

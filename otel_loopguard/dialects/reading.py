@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -25,8 +24,7 @@ class Asked(NamedTuple):
     args: object = MISSING
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """What can be said when a span starts: many instrumentations set their attributes later.
 
     Attributes:
@@ -42,8 +40,7 @@ class Start:
     conversation_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a finished span says. It holds content and lives as long as a `Sighting`.
 
     Attributes:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wrapt
 
@@ -32,8 +31,7 @@ Wrapper = Callable[[Callable[..., Any], Any, tuple[Any, ...], Mapping[str, Any]]
 Factory = Callable[["Wiring"], Wrapper]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One attribute to wrap.
 
     Attributes:
@@ -47,8 +45,7 @@ class Row:
     wrapper: Factory
 
 
-@dataclass(frozen=True, slots=True)
-class _Applied:
+class _Applied(NamedTuple):
     """One attribute that is wrapped, and by what."""
 
     parent: Any

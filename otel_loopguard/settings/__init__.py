@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
@@ -280,6 +279,8 @@ class _Given:
 def _warn_of_unknown(names: Iterable[str], known: list[str]) -> None:
     for name in names:
         if name not in known:
+            from difflib import get_close_matches  # noqa: PLC0415 - only for a misspelt name
+
             closest = get_close_matches(name[: forms.MAX_TEXT], known, n=1, cutoff=0.0)[0]
             _warn(
                 f"no setting is named {forms.quote(name)}; it is ignored; the closest is {closest}"

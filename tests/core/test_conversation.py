@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -66,7 +66,7 @@ class Script:
             head=history[0] if isinstance(history[0], str) else None,
             size=len(history),
         )
-        return replace(request, **changes)
+        return request._replace(**changes)
 
     def send(self, hint: Chain | None = None, **changes: Any) -> Link:
         self.now += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from otel_loopguard.core.exchange import Answer, Ask, ModelRequest, ModelResponse
@@ -82,8 +81,7 @@ class StreamReader:
     def response(self) -> ModelResponse:
         """Return what has come so far."""
         cut = self._text.cut or any(pieces.cut for _, pieces in self._calls.values())
-        return replace(
-            read_response(self._message),
+        return read_response(self._message)._replace(
             text=self._text.text(),
             thought=self._thought.text(),
             asks=_asks([_block(*call) for call in self._calls.values()]),

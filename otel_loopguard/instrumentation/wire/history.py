@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from otel_loopguard.core.model import MISSING
@@ -51,8 +51,7 @@ def with_tools(request: ModelRequest, tools: object, choice: object) -> ModelReq
     kinds = [string(get(tool, "type")) for tool in listed[:MAX_NAMES]]
     names = [name_of(tool) or kind for tool, kind in zip(listed, kinds, strict=False)]
     known = 0 < len(listed) <= MAX_NAMES and None not in names and not _OPEN_ENDED & {*kinds}
-    return replace(
-        request,
+    return request._replace(
         offers_tools=True,
         offered=frozenset(filter(None, names)) if known else None,
         forced=name_of(choice) is not None,
@@ -76,8 +75,7 @@ def with_history(
     end, answers, user_turn, last = _turn(history, len(history), read, joined=joined)
     heads = (read(message) for message in history[:MAX_EARLIER])
     head = next((part.text for part in heads if part.role != "skipped"), "")
-    return replace(
-        request,
+    return request._replace(
         answers=tuple(answers),
         earlier=_earlier(history, end, last, read, joined=joined) if last and answers else (),
         last_assistant=MISSING if last is None else (last.text, last.asks),

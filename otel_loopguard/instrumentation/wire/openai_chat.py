@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from otel_loopguard.core.exchange import Answer, Ask, ModelRequest, ModelResponse
@@ -88,8 +87,8 @@ class StreamReader:
             "tool_calls": [call.whole() for call in calls],
         }
         cut = self._text.cut or any(call.args.cut for call in calls)
-        return replace(
-            read_response({"choices": [{"message": message}], "usage": self._usage}),
+        so_far = read_response({"choices": [{"message": message}], "usage": self._usage})
+        return so_far._replace(
             id=string(get(self._first, "id")),
             model=string(get(self._first, "model")),
             finish=self._finish,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.exchange import Answer, Ask, ModelRequest, ModelResponse
@@ -81,8 +80,7 @@ class StreamReader:
         if self._ended:
             return read_response(self._response)
         so_far = read_response({"output": self._done})
-        return replace(
-            so_far,
+        return so_far._replace(
             id=string(get(self._response, "id")),
             model=string(get(self._response, "model")),
             complete=False,
