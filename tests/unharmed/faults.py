@@ -1,0 +1,115 @@
+"""Makes pieces of our package raise: each name is a piece, and what of it is replaced."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FAULTS: dict[str, tuple[str, ...]] = {
+    "detectors": (
+        "core.detectors.hard_loop:HardLoop.__call__",
+        "core.detectors.retry_storm:RetryStorm.__call__",
+        "core.detectors.iteration_budget:IterationBudget.__call__",
+    ),
+    "observe": ("core.guard:Guard.observe",),
+    "episode": ("core.episode:Episode.add",),
+    "guard": ("core.guard:Guard.end", "core.guard:Guard.expire", "core.guard:Guard.is_stuck"),
+    "fingerprint": (
+        "core.fingerprint:Fingerprinter.of_args",
+        "core.fingerprint:Fingerprinter.of_result",
+        "core.fingerprint:Fingerprinter.of_text",
+    ),
+    "outcome": ("core.guard:classify",),
+    "conversations": (
+        "core.conversation:Conversations.request",
+        "core.conversation:Conversations.response",
+        "core.conversation:Conversations.claim",
+    ),
+    "wire requests": (
+        "instrumentation.wire.openai_chat:read_request",
+        "instrumentation.wire.openai_responses:read_request",
+        "instrumentation.wire.anthropic_messages:read_request",
+    ),
+    "wire responses": (
+        "instrumentation.wire.openai_chat:read_response",
+        "instrumentation.wire.openai_responses:read_response",
+        "instrumentation.wire.anthropic_messages:read_response",
+    ),
+    "wire streams": (
+        "instrumentation.wire.openai_chat:StreamReader.feed",
+        "instrumentation.wire.openai_responses:StreamReader.feed",
+        "instrumentation.wire.anthropic_messages:StreamReader.feed",
+    ),
+    "wire readers": (
+        "instrumentation.wire.openai_chat:StreamReader.__init__",
+        "instrumentation.wire.anthropic_messages:StreamReader.__init__",
+    ),
+    "runners": ("instrumentation.runners:get", "instrumentation.runners:result_of"),
+    "reporter": ("sdk.report:Reporter.report", "sdk.report:Reporter.close"),
+    "attributes": ("sdk.attributes:step_attributes", "sdk.attributes:event_attributes"),
+    "daemon": ("sdk.daemon:Daemon.flush", "sdk.daemon:Daemon.start"),
+    "attaching": ("sdk.attach:Attachment.ensure",),
+    "spans": ("instrumentation.actions:Action._open",),
+    "agents": (
+        "instrumentation.agents:start_agent_span",
+        "instrumentation.handwritten:start_agent_span",
+    ),
+    "contexts": ("instrumentation.agents:enter_run", "instrumentation.handwritten:enter_run"),
+    "places": ("instrumentation.actions:enter_action",),
+    "around": ("instrumentation.tools:open_around", "instrumentation.models:open_around"),
+    "tool values": (
+        "instrumentation.langchain:model_arguments",
+        "instrumentation.langchain_tools:tool_content",
+        "instrumentation.langchain_tools:is_signal",
+    ),
+    "model values": (
+        "instrumentation.langchain:model_and_provider",
+        "instrumentation.langchain:are_several",
+    ),
+    "replies": ("instrumentation.langchain_models:Reply.add",),
+    "graphs": (
+        "instrumentation.langgraph_runs:task_in",
+        "instrumentation.langgraph_runs:answer_in",
+        "instrumentation.langgraph_runs:Answer.add",
+    ),
+    "callbacks": (
+        "instrumentation.langchain:shown_by_another",
+        "instrumentation.langgraph_runs:shown_by_another",
+    ),
+    "settings": ("settings:from_env", "instrumentation:from_env", "runtime:from_env"),
+    "building": ("runtime:build",),
+    "wiring": ("instrumentation.wiring:connect",),
+    "rows": ("instrumentation.table:Patches._wrap",),
+}
+
+
+class Fault(RuntimeError):  # noqa: N818
+    """A fault of ours."""
+
+
+def raises(*_: Any, **__: Any) -> Any:
+    """What stands in the place of a piece."""
+    raise Fault("a fault with a secret text")
+
+
+def break_(name: str) -> Callable[[], None]:
+    """Make a piece raise; returns what mends it."""
+    mend: list[Callable[[], None]] = []
+    for path in FAULTS[name]:
+        module, _, target = path.partition(":")
+        holder: Any = importlib.import_module(f"otel_loopguard.{module}")
+        *outer, last = target.split(".")
+        for part in outer:
+            holder = getattr(holder, part)
+        before = vars(holder)[last]
+        setattr(holder, last, raises)
+        mend.append(lambda holder=holder, last=last, before=before: setattr(holder, last, before))
+
+    def all_of_it() -> None:
+        for each in mend:
+            each()
+
+    return all_of_it
