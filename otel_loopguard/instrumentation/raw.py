@@ -31,8 +31,18 @@ def body_of(raw: Any) -> object:
         return None
 
 
+def _as_it_is(name: str) -> Any:
+    """A method that a proxy has only if the thing behind it does."""
+    return property(lambda proxy: getattr(proxy.__wrapped__, name))
+
+
 class WatchedRaw(Proxy):
     """A raw response whose body is not read yet, sync or async."""
+
+    __enter__ = _as_it_is("__enter__")
+    __exit__ = _as_it_is("__exit__")
+    __aenter__ = _as_it_is("__aenter__")
+    __aexit__ = _as_it_is("__aexit__")
 
     def __init__(self, wrapped: Any, watch: Watch) -> None:
         super().__init__(wrapped)
