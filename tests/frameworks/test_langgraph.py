@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("langgraph")
+pytest.importorskip("langgraph.prebuilt")
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
