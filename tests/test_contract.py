@@ -11,6 +11,7 @@ from opentelemetry._logs import SeverityNumber
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 import otel_loopguard
+from otel_loopguard.instrumentation.models import open_model
 from tests.signals import Signals, attributes
 
 QUERY = "the needle in the haystack"
@@ -394,3 +395,21 @@ def test_our_scope_has_a_version(signals: Signals) -> None:
         (s.instrumentation_scope.name, s.instrumentation_scope.version) for s in signals.spans
     }
     assert scopes == {("otel_loopguard", otel_loopguard.__version__)}
+
+
+def test_a_span_of_a_model_call_says_how_its_run_is_doing(signals: Signals) -> None:
+    with signals.instrumented() as wired, otel_loopguard.run("finder"):
+        call = open_model(wired.pipeline, "m-1", "somebody")
+        assert call is not None
+        call.finish()
+    said = types(signals.span("chat m-1"))
+    told = {name for name in said if name.startswith("loopguard.")}
+    assert told == {"loopguard.iteration", "loopguard.run_id", "loopguard.status"}
+
+
+def test_steps_that_push_a_run_out_of_memory_tell_of_its_end(signals: Signals) -> None:
+    with signals.instrumented(max_runs=1), otel_loopguard.run("one"):
+        search(QUERY)
+        with otel_loopguard.run("two"):
+            search(QUERY)
+        assert signals.points("loopguard.iterations")[("one", "evicted")] == 1

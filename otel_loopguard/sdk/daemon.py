@@ -29,7 +29,7 @@ class Daemon:
     def __init__(self) -> None:
         self._callbacks: list[Callable[[int], object]] = []
         self._reset()
-        if hasattr(os, "register_at_fork"):
+        if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
             os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:

@@ -82,7 +82,7 @@ class LoopGuardSpanProcessor(SpanProcessor):
             run = Run(trace.format_span_id(where.span_id), scoped=False)
         live_spans.add(where.span_id, Live(run, call))
         is_stuck = self._pipeline.guard.is_stuck
-        if is_stuck(run.id) or (outer is not None and is_stuck(outer.id)):
+        if is_stuck(run.id) or (outer is not None and outer is not run and is_stuck(outer.id)):
             span.set_attribute(names.STATUS, Status.DEADLOCKED.value)
 
     @guarded("processor.on_end")

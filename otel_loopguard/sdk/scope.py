@@ -8,10 +8,9 @@ run is found through the parent span instead.
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -87,7 +86,7 @@ def run_of(context: Context | None = None) -> Run | None:
     place = _place(context)
     if place is None:
         return None
-    run = _run_in(place)
+    run = place if isinstance(place, Run) else place.run
     return run if run.id else None
 
 
@@ -109,16 +108,18 @@ def enter_action(action: Action, context: Context | None = None) -> Context:
 
 def attach(context: Context) -> Tokens:
     """Run what follows in a context of ours, until `detach`."""
-    place = otel_context.get_value(_PLACE, context)
-    return otel_context.attach(context), _entered.set(cast("Run | Action | None", place))
+    place: Any = otel_context.get_value(_PLACE, context)
+    return otel_context.attach(context), _entered.set(place)
 
 
 def detach(tokens: Tokens) -> None:
     """Undo `attach`, in the same place; elsewhere there is nothing to take off."""
     token, entered = tokens
     otel_context.detach(token)
-    with suppress(ValueError):
+    try:  # noqa: SIM105 - each tool call comes here
         _entered.reset(entered)
+    except ValueError:
+        pass
 
 
 def inner(run: Run, other: Run) -> Run:
@@ -134,9 +135,11 @@ def _place(context: Context | None) -> Run | Action | None:
 
     Other instrumentations attach contexts that they have kept from before.
     """
-    place = cast("Run | Action | None", otel_context.get_value(_PLACE, context))
-    entered = _entered.get() if context is None else place
-    if place is None or entered is None or entered is place:
+    place: Any = otel_context.get_value(_PLACE, context)
+    if context is not None or place is None:
+        return place
+    entered = _entered.get()
+    if entered is None or entered is place:
         return place
     run, other = _run_in(place), _run_in(entered)
     if run.id == other.id:

@@ -157,6 +157,16 @@ def test_it_is_one_daemon_thread(daemon: Daemon) -> None:
     assert all(each.daemon for each in after)
 
 
+def test_another_thread_was_faster(daemon: Daemon) -> None:
+    with daemon._lock:
+        late = threading.Thread(target=daemon.start)
+        late.start()
+        daemon.start()
+        first = daemon._thread
+    late.join()
+    assert daemon._thread is first
+
+
 def test_where_no_thread_can_be_started_any_more(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import otel_loopguard
 from otel_loopguard import runtime
+from otel_loopguard.core.model import Kind, Sighting
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
 from otel_loopguard.sdk.scope import Live, LiveSpans, Run, live_spans
 from tests.signals import Signals, attributes
@@ -107,6 +108,15 @@ def test_the_marker_is_out_while_the_root_is_open(signals: Signals, foreign: For
     assert said["loopguard.run_id"] == trace.format_span_id(root.get_span_context().span_id)
     assert attributes(marker.events[0])["gen_ai.agent.name"] == "finder"
     assert "gen_ai.operation.name" not in said  # it is no tool call and must not be counted as one
+
+
+def test_a_loop_whose_first_step_has_no_span_has_no_link(signals: Signals) -> None:
+    pipeline = signals.pipeline()
+    for _ in range(3):
+        seen = Sighting(Kind.TOOL, "search", args={"query": "x"}, result="nothing")
+        pipeline.see(Run("r"), seen, None)
+    pipeline.close()
+    assert list(signals.span("loopguard.deadlock").links) == []
 
 
 def test_a_critical_marker_is_an_error(signals: Signals, foreign: Foreign) -> None:
@@ -280,6 +290,34 @@ def test_arguments_and_rounds_are_taken_from_the_response_that_asked(
                     pass
     assert signals.severities == ["warning"]
     assert attributes(signals.span("invoke_agent finder"))["loopguard.iteration"] == 3
+
+
+def test_a_call_that_was_asked_for_without_an_id(signals: Signals, foreign: Foreign) -> None:
+    parts = [{"type": "tool_call", "id": None, "name": "search", "arguments": {"query": "x"}}]
+    said = json.dumps([{"role": "assistant", "parts": parts}])
+    with foreign.agent():
+        for _ in range(3):
+            with foreign.chat(**{"gen_ai.output.messages": said}):
+                pass
+            foreign.search()
+    assert signals.severities == ["warning"]
+
+
+def test_a_span_that_our_hook_took_in_a_place_that_is_not_known(
+    signals: Signals, processor: LoopGuardSpanProcessor, foreign: Foreign
+) -> None:
+    with foreign.tracer.start_as_current_span("a chain") as span:
+        span.set_attribute("loopguard.run_id", "0123456789abcdef")
+    assert signals.events == []
+
+
+def test_a_layer_that_turns_out_to_be_another_tool(signals: Signals, foreign: Foreign) -> None:
+    """The name that comes late is not that of the call around."""
+    with foreign.agent():
+        for _ in range(3):
+            with foreign.tool("look_around", **ARGS, **RESULT):
+                foreign.search(late=True)
+    assert signals.severities == ["warning"]
 
 
 def test_what_responses_asked_for_is_forgotten_some_time(foreign: Foreign) -> None:
