@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from otel_loopguard.instrumentation import LoopGuardInstrumentor, instrument, uninstrument
-from otel_loopguard.instrumentation.api import agent, run, tool
-from otel_loopguard.sdk.attributes import VERSION
-from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
-from otel_loopguard.settings import Settings
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-__version__ = VERSION
+if TYPE_CHECKING:
+    from otel_loopguard.instrumentation import LoopGuardInstrumentor, instrument, uninstrument
+    from otel_loopguard.instrumentation.api import agent, run, tool
+    from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
+    from otel_loopguard.settings import Settings
 
 __all__ = [
     "LoopGuardInstrumentor",
@@ -20,3 +21,21 @@ __all__ = [
     "tool",
     "uninstrument",
 ]
+
+_HOMES: Final = {
+    "instrumentation": ("LoopGuardInstrumentor", "instrument", "uninstrument"),
+    "instrumentation.api": ("agent", "run", "tool"),
+    "sdk.processor": ("LoopGuardSpanProcessor",),
+    "settings": ("Settings",),
+}
+"""Where the public names live: what a program does not use is not loaded with the package."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        home, name = "sdk.attributes", "VERSION"
+    else:
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -187,7 +187,7 @@ def open_tool(
     if isinstance(around, ToolCall) and around.is_call(name, call_id):
         return None
     args_key = wired.pipeline.guard.fingerprinter.of_args(args)
-    claim = wired.handwritten.claim(name, args_key, call_id)
+    claim = wired.claim(name, args_key, call_id)
     run = claim.run if claim is not None else current_run()
     return ToolCall(
         wired.pipeline,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from otel_loopguard import runtime
-from otel_loopguard.instrumentation.handwritten import Handwritten
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.attach import Attachment, service_name
 from otel_loopguard.sdk.daemon import daemon
@@ -17,16 +15,42 @@ from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.report import GLOBAL, Providers
 
 if TYPE_CHECKING:
+    from otel_loopguard.instrumentation.handwritten import Claim, Handwritten
     from otel_loopguard.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
 class Wiring:
-    """The pipeline, the conversations, and what ties them to the application's provider."""
+    """The pipeline, the conversations, and what ties them to the application's provider.
 
-    pipeline: Pipeline
-    handwritten: Handwritten
-    attachment: Attachment
+    Args:
+        pipeline: where everything is told.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.attachment = Attachment(pipeline, self._end_open)
+        self._handwritten: Handwritten | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def handwritten(self) -> Handwritten:
+        """The conversations of loops that are written by hand; made when first asked for."""
+        with self._lock:
+            if self._handwritten is None:
+                from otel_loopguard.instrumentation.handwritten import (  # noqa: PLC0415
+                    Handwritten,
+                )
+
+                pipeline = self.pipeline
+                agent = pipeline.settings.agent_name or service_name(pipeline.provider)
+                self._handwritten = Handwritten(pipeline, agent)
+            return self._handwritten
+
+    def claim(self, name: str, args_key: str | None, call_id: str | None) -> Claim | None:
+        """The call of a conversation that an execution belongs to, if it belongs to any."""
+        if self._handwritten is None:
+            return None
+        return self._handwritten.claim(name, args_key, call_id)
 
     def fits(self, settings: Settings | None, providers: Providers) -> bool:
         """Whether this is a wiring by these settings and providers."""
@@ -42,17 +66,24 @@ class Wiring:
     def close(self) -> None:
         """End what is open and let go of the provider."""
         daemon.forget(self._tick)
-        self.handwritten.close()
+        self._end_open()
         self.attachment.detach()
         self.pipeline.close()
 
     def after_fork(self) -> None:
         """In a forked child: other threads are gone, what they held is not."""
-        self.handwritten.after_fork()
+        self._lock = threading.RLock()
+        if self._handwritten is not None:
+            self._handwritten.after_fork()
         self.attachment.after_fork()
 
+    def _end_open(self) -> None:
+        if self._handwritten is not None:
+            self._handwritten.close()
+
     def _tick(self, now_ns: int) -> None:
-        self.handwritten.expire(now_ns)
+        if self._handwritten is not None:
+            self._handwritten.expire(now_ns)
         self.attachment.ensure(in_use=False)
 
 
@@ -80,10 +111,7 @@ def connect(settings: Settings | None = None, providers: Providers = GLOBAL) -> 
 
 
 def _build(settings: Settings | None, providers: Providers) -> Wiring:
-    pipeline = Pipeline(runtime.configure(settings), providers)
-    agent = pipeline.settings.agent_name or service_name(pipeline.provider)
-    handwritten = Handwritten(pipeline, agent)
-    return Wiring(pipeline, handwritten, Attachment(pipeline, handwritten.close))
+    return Wiring(Pipeline(runtime.configure(settings), providers))
 
 
 def current() -> Wiring | None:
@@ -122,5 +150,5 @@ def _after_fork() -> None:
         _current.after_fork()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
     os.register_at_fork(after_in_child=_after_fork)
