@@ -33,7 +33,7 @@ FRAMEWORKS = {"anthropic", "langchain", "langgraph", "openai"}
 # Where an exception of any kind ends: each of these logs it, or hands it to the application.
 BOUNDARIES = {
     "runtime.py guarded.decorate.inside",
-    "instrumentation/table.py Patches.undo",
+    "instrumentation/actions.py failure_text",
     "instrumentation/table.py Patches._on_import",
     "instrumentation/drive.py iterate",
     "instrumentation/drive.py async_generator.generate",

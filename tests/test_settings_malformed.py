@@ -30,7 +30,7 @@ BAD = [
     pytest.param("RUN_TTL_S", "9" * 100_000, "'" + "9" * 77 + "...'", "900", id="digits"),
     ("FLUSH_TIMEOUT_MS", "1000000001", "'1000000001'", "500"),
     ("HARD_LOOP_WARNING", "0", "'0'", "3"),
-    ("RESULT_STAGNATION_SMALL", "-1", "'-1'", "64"),
+    ("RESULT_STAGNATION_SMALL", "-1", "'-1'", "200"),
     ("ITERATION_BUDGET_LIMIT", "none", "'none'", "0"),
 ]
 

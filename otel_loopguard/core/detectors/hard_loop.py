@@ -23,9 +23,9 @@ class HardLoop:
     """
 
     warning: int = field(default=3, metadata={"doc": "equal calls with equal results: warning"})
-    critical: int = field(default=5, metadata={"doc": "the same: critical"})
+    critical: int = field(default=5, metadata={"doc": "equal calls with equal results: critical"})
     poll_warning: int = field(default=10, metadata={"doc": "equal calls while waiting: warning"})
-    poll_critical: int = field(default=20, metadata={"doc": "the same: critical"})
+    poll_critical: int = field(default=20, metadata={"doc": "equal calls while waiting: critical"})
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""

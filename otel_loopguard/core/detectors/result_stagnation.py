@@ -25,9 +25,11 @@ class ResultStagnation:
     """
 
     warning: int = field(default=3, metadata={"doc": "equal results of varied calls: warning"})
-    critical: int = field(default=5, metadata={"doc": "the same: critical"})
+    critical: int = field(default=5, metadata={"doc": "equal results of varied calls: critical"})
     small_warning: int = field(default=6, metadata={"doc": "equal empty or short results: warning"})
-    small_critical: int = field(default=10, metadata={"doc": "the same: critical"})
+    small_critical: int = field(
+        default=10, metadata={"doc": "equal empty or short results: critical"}
+    )
     small: int = field(
         default=SHORT, metadata={"doc": "up to how many characters a result is short"}
     )

@@ -25,13 +25,15 @@ class RetryStorm:
     """
 
     warning: int = field(default=3, metadata={"doc": "equal failing calls: warning"})
-    critical: int = field(default=5, metadata={"doc": "the same: critical"})
+    critical: int = field(default=5, metadata={"doc": "equal failing calls: critical"})
     varied_warning: int = field(default=4, metadata={"doc": "failures of varied calls: warning"})
-    varied_critical: int = field(default=8, metadata={"doc": "the same: critical"})
+    varied_critical: int = field(default=8, metadata={"doc": "failures of varied calls: critical"})
     mixed_warning: int = field(
         default=6, metadata={"doc": "failures of varied calls with varied messages: warning"}
     )
-    mixed_critical: int = field(default=10, metadata={"doc": "the same: critical"})
+    mixed_critical: int = field(
+        default=10, metadata={"doc": "failures of varied calls with varied messages: critical"}
+    )
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""

@@ -29,9 +29,9 @@ class ToolOscillation:
     """
 
     warning: int = field(default=3, metadata={"doc": "equal laps of a cycle: warning"})
-    critical: int = field(default=5, metadata={"doc": "the same: critical"})
+    critical: int = field(default=5, metadata={"doc": "equal laps of a cycle: critical"})
     poll_warning: int = field(default=10, metadata={"doc": "laps with a pending result: warning"})
-    poll_critical: int = field(default=20, metadata={"doc": "the same: critical"})
+    poll_critical: int = field(default=20, metadata={"doc": "laps with a pending result: critical"})
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
