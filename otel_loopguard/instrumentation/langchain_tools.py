@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from otel_loopguard.core.model import MISSING, Outcome
 from otel_loopguard.instrumentation.langchain_values import (
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from otel_loopguard.instrumentation.table import Wrapper
     from otel_loopguard.instrumentation.wiring import Wiring
 
-TOOL_ERROR = "tool_error"
+_NEVER_ASKED: Final = frozenset({"run_manager", "callbacks"})
+_INJECTED: Final = frozenset({"InjectedToolArg", "_DirectlyInjectedToolArg"})
+TOOL_ERROR: Final = "tool_error"
 """The failure of a tool whose exception its own settings turned into a message."""
 
 
@@ -30,26 +32,27 @@ def model_arguments(tool: Any, given: object) -> object:
     """The arguments as the model wrote them: without injected state, store or runtime."""
     if not isinstance(given, dict):
         return given
-    drop = getattr(tool, "_filter_injected_args", None)
-    if drop is not None:
-        return drop(given)
-    injected = _injected(getattr(tool, "args_schema", None))
+    schema = getattr(tool, "args_schema", None)
+    injected = _injected(schema) if isinstance(schema, type) else _NEVER_ASKED
+    injected |= getattr(tool, "_injected_args_keys", _NEVER_ASKED)
     arguments = cast("dict[str, object]", given)
     return {name: value for name, value in arguments.items() if name not in injected}
 
 
 @lru_cache(maxsize=1_024)
-def _injected(schema: Any) -> frozenset[str]:
-    """The fields of a tool's schema that no model fills (langchain-core before 1.0)."""
+def _injected(schema: type) -> frozenset[str]:
+    """The fields of a tool's schema that no model fills; finding them anew each time is dear."""
     fields: dict[str, Any] = getattr(schema, "model_fields", {})
-    return frozenset(
-        name for name, field in fields.items() if any(map(_marks_injected, field.metadata))
-    )
+    return _NEVER_ASKED | {
+        name
+        for name, field in fields.items()
+        if any(map(_marks_injected, (field.annotation, *field.metadata)))
+    }
 
 
 def _marks_injected(mark: object) -> bool:
     kind = mark if isinstance(mark, type) else type(mark)
-    return any(base.__name__ == "InjectedToolArg" for base in kind.__mro__)
+    return any(base.__name__ in _INJECTED for base in kind.__mro__)
 
 
 def is_pause(error: BaseException) -> bool:

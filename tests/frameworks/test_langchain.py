@@ -180,6 +180,35 @@ def test_what_is_injected_is_no_argument(telemetry: Telemetry) -> None:
     assert telemetry.patterns == [("hard_loop", "warning")]
 
 
+def test_a_runtime_is_no_argument(telemetry: Telemetry) -> None:
+    runtime = pytest.importorskip("langchain.tools").ToolRuntime
+
+    def lookup(query: str, runtime: Any) -> str:
+        """Look it up."""
+        return "nothing"
+
+    lookup.__annotations__["runtime"] = runtime
+    looking = tool(lookup)
+    with otel_loopguard.run("mine"):
+        for number in range(2):
+            given = runtime({"n": number}, None, {}, lambda _: None, f"call_{number}", None)
+            looking.invoke({"query": "it", "runtime": given})
+    assert len({of(span, "loopguard.args_fingerprint") for span in telemetry.tools}) == 1
+
+
+def test_a_schema_that_is_json(telemetry: Telemetry) -> None:
+    schema = {"type": "object", "properties": {"query": {"type": "string"}}}
+    try:
+        plain = StructuredTool.from_function(
+            lambda query: "nothing", name="plain", description="Find it.", args_schema=schema
+        )
+    except TypeError:
+        pytest.skip("this version takes no JSON schema")
+    with otel_loopguard.run("mine"):
+        plain.invoke({"query": "it"})
+    telemetry.assert_run(chats=0, tools=1)
+
+
 def test_an_error_that_the_tool_turns_into_a_message(telemetry: Telemetry) -> None:
     def fail(query: str) -> str:
         raise ToolException("canary text")
