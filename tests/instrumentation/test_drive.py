@@ -78,8 +78,8 @@ class TestCalls:
 
         task = asyncio.create_task(drive.await_(scope, work))
         await started.wait()
-        task.cancel("enough")
-        with pytest.raises(asyncio.CancelledError, match="enough"):
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
             await task
         (end,) = scope.ends
         assert isinstance(end, asyncio.CancelledError)
