@@ -23,7 +23,7 @@ from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import Kind, Outcome, Sighting, Source
 from otel_loopguard.instrumentation.agents import start_agent_span
 from otel_loopguard.instrumentation.models import ModelCall, is_nested, surrounding_model_span
-from otel_loopguard.instrumentation.tools import ToolCall, tool_attributes
+from otel_loopguard.instrumentation.tools import ToolCall, capture_result, tool_attributes
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.scope import Run, action_of, current_run, enter_run, reference
@@ -256,6 +256,8 @@ class Handwritten:
         )
         try:
             self._pipeline.see(loop.run, sighting, span)
+            if self._pipeline.settings.capture_content and not answer.is_error:
+                capture_result(span, answer.result)
         finally:
             span.end(now_ns)
 

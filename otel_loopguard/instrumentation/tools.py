@@ -103,15 +103,9 @@ class ToolCall(Action):
                 seen = self._sighting(result, failure, outcome, end_ns)
                 self.pipeline.see(self.run, seen, span, context=self.place)
             if self.pipeline.settings.capture_content and span is not None and failure is None:
-                self._capture(span, result)
+                capture_result(span, result)
         finally:
             self.close(end_ns)
-
-    @staticmethod
-    def _capture(span: trace.Span, result: object) -> None:
-        text = as_text(result)
-        if text is not None:
-            span.set_attribute(names.TOOL_RESULT, text)
 
     def _sighting(
         self, result: object, failure: str | None, outcome: Outcome | None, end_ns: int
@@ -136,6 +130,13 @@ class ToolCall(Action):
             self.finish(failure_text(error), failure=error_type(error))
         else:
             self.finish(outcome=Outcome.UNKNOWN)
+
+
+def capture_result(span: trace.Span, result: object) -> None:
+    """Put a result on a span; only where the setting asks for content."""
+    text = as_text(result)
+    if text is not None:
+        span.set_attribute(names.TOOL_RESULT, text)
 
 
 def tool_attributes(
