@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from otel_loopguard.core.exchange import ModelResponse
-    from otel_loopguard.instrumentation.handwritten import Turn
     from otel_loopguard.instrumentation.table import Factory, Wrapper
+    from otel_loopguard.instrumentation.turns import Turn
     from otel_loopguard.instrumentation.wiring import Wiring
 
 Wires = Mapping[str, Wire]

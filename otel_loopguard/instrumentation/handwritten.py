@@ -10,28 +10,27 @@ from __future__ import annotations
 import threading
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from opentelemetry import trace
 from opentelemetry.trace import Link as SpanLink
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from otel_loopguard.core.conversation import Answered, Chain, Conversations, LinkKind
+from otel_loopguard.core.conversation import Answered, Chain, Conversations, Link, LinkKind
 from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import Kind, Outcome, Sighting, Source
 from otel_loopguard.instrumentation.agents import start_agent_span
 from otel_loopguard.instrumentation.models import ModelCall, is_nested, surrounding_model_span
 from otel_loopguard.instrumentation.tools import ToolCall, capture_result, tool_attributes
+from otel_loopguard.instrumentation.turns import Claim, Early, Loop, Turn
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, action_of, current_run, enter_run, reference
+from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opentelemetry.context import Context
+    from opentelemetry import trace
 
     from otel_loopguard.core.exchange import ModelRequest, ModelResponse
     from otel_loopguard.sdk.pipeline import Pipeline
@@ -41,87 +40,6 @@ _hint: ContextVar[Chain | None] = ContextVar("loopguard-conversation", default=N
 
 MESSAGES: Final = "messages"
 FAILURE: Final = "tool_error"
-
-
-class Claim(NamedTuple):
-    """A pending call that an execution belongs to: its run, its id in that run, where it hangs."""
-
-    run: Run
-    call_id: str
-    round: str
-    context: Context | None
-
-
-class Early(NamedTuple):
-    """A call that was executed before the response that asks for it was complete."""
-
-    name: str
-    args_key: str | None
-    call_id: str
-
-
-@dataclass(slots=True)
-class Loop:
-    """What the instrumentation keeps of a conversation.
-
-    Attributes:
-        run: its run.
-        span: the `invoke_agent` span that is open for it, if it is ours and open.
-        parent: the span that its spans hang below; None for the span of the code that runs.
-        inherited: whether some scope around the conversation is the run.
-        offered: the tools last offered, as far as known; a server may keep them from then on.
-        early: what was executed already of the response that is streaming.
-    """
-
-    run: Run
-    span: trace.Span | None = None
-    parent: trace.Span | None = None
-    inherited: bool = False
-    offered: frozenset[str] | None = None
-    early: list[Early] = field(default_factory=list["Early"])
-
-    @property
-    def context(self) -> Context | None:
-        """The context of the code that runs, moved below the parent; None where that is no move."""
-        if self.parent is None:
-            return None
-        return enter_run(self.run, trace.set_span_in_context(self.parent))
-
-
-class Turn:
-    """One model call of a conversation, until it is finished or has failed: once."""
-
-    __slots__ = ("_chain", "_handwritten", "call")
-
-    def __init__(self, handwritten: Handwritten, chain: Chain, call: ModelCall) -> None:
-        self._handwritten = handwritten
-        self._chain = chain
-        self.call = call
-
-    def finish(self, response: ModelResponse | None, end_ns: int = 0) -> None:
-        """The model has answered; None if what it said could not be read.
-
-        Args:
-            response: what it said.
-            end_ns: when, if that is not now.
-        """
-        if self._handwritten.settle(self):
-            self.call.finish(response, end_ns=end_ns)
-            self._respond(response)
-
-    def fail(self, error: BaseException, response: ModelResponse | None = None) -> None:
-        """The call raised; `response` is what had come until then."""
-        if self._handwritten.settle(self):
-            self.call.fail(error, response)
-            self._respond(response)
-
-    def later(self, task: Callable[[], object]) -> None:
-        """Do something soon. Safe wherever garbage is collected."""
-        self._handwritten.later(task)
-
-    def _respond(self, response: ModelResponse | None) -> None:
-        if response is not None:
-            self._handwritten.respond(self._chain, response)
 
 
 class Handwritten:
@@ -168,15 +86,8 @@ class Handwritten:
             loop = self._loop(link.chain, around)
             if request.offers_tools:
                 loop.offered = request.offered
-        for chain in link.evicted:
-            self._let_go(chain, "expired")
         _hint.set(link.chain)
-        if link.kind is LinkKind.FOLLOW_UP:
-            user = Sighting(Kind.USER, "user", Source.MESSAGES, start_ns=now_ns, end_ns=now_ns)
-            self._pipeline.see(loop.run, user, None)
-        for answered in link.answered:
-            if answered.first_time:
-                self._show(loop, answered, now_ns)
+        self._tell(link, loop, now_ns)
         call = ModelCall(
             self._pipeline,
             loop.run,
@@ -191,6 +102,17 @@ class Handwritten:
         turn = Turn(self, link.chain, call)
         self._turns[id(turn)] = turn
         return turn
+
+    def _tell(self, link: Link, loop: Loop, now_ns: int) -> None:
+        """Tell what a request says of the steps before it, and let go of what it pushed out."""
+        for chain in link.evicted:
+            self._let_go(chain, "expired")
+        if link.kind is LinkKind.FOLLOW_UP:
+            user = Sighting(Kind.USER, "user", Source.MESSAGES, start_ns=now_ns, end_ns=now_ns)
+            self._pipeline.see(loop.run, user, None)
+        for answered in link.answered:
+            if answered.first_time:
+                self._show(loop, answered, now_ns)
 
     def _loop(self, chain: Chain, around: trace.Span | None) -> Loop:
         """The loop of a conversation, with a span open for it where it needs one.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from otel_loopguard.core.exchange import ModelRequest, ModelResponse
-    from otel_loopguard.instrumentation.handwritten import Turn
+    from otel_loopguard.instrumentation.turns import Turn
 
 
 class StreamReader(Protocol):

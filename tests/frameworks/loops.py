@@ -13,6 +13,7 @@ from opentelemetry import context as otel_context
 
 import otel_loopguard as loopguard
 from examples.scripted_model import ScriptedModel
+from otel_loopguard import runtime
 from otel_loopguard.instrumentation import wiring
 from tests.frameworks.support import (
     USER,
@@ -194,6 +195,23 @@ class Loops:
         (chat,) = telemetry.chats
         assert chat.status.is_unset
         assert otel_context.get_current() == before
+
+    def test_collecting_a_stream_takes_no_lock(
+        self, telemetry: Telemetry, server: ScriptedModel
+    ) -> None:
+        """The garbage collector may run wherever a lock is held."""
+        with type(self).connect(server.base_url, is_async=False) as client:
+            stream = self.api.endpoint(client).create(
+                **self.api.request("loop-1", [USER]), stream=True
+            )
+            next(iter(stream))
+            with runtime.get().guard._lock:
+                del stream
+                gc.collect()
+        assert telemetry.chats == []
+        tick()
+        (chat,) = telemetry.chats
+        assert chat.status.is_unset
 
     @every_stream
     async def test_a_stream_that_is_closed(
