@@ -85,19 +85,22 @@ class _AsyncEvents:
 
 
 def _closing(stream: Any, watch: Watch) -> Callable[[], Any]:
-    """The `close` of a stream, which may be async. It keeps no stream alive."""
-    function = cast("Callable[[Any], Any]", type(stream).close)
+    """The `close` of a stream, which may be async. It keeps no stream alive.
+
+    A stream that is gone by then was closed in the expression that made it.
+    """
+    function, body = cast("Callable[[Any], Any]", type(stream).close), stream.response
     reference = weakref.ref(stream)
 
     def close() -> None:
         try:
-            function(reference())
+            body.close() if (stream := reference()) is None else function(stream)
         finally:
             watch.end()
 
     async def aclose() -> None:
         try:
-            await function(reference())
+            await (body.aclose() if (stream := reference()) is None else function(stream))
         finally:
             watch.end()
 

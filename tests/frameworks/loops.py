@@ -144,7 +144,7 @@ class Loops:
         agent = telemetry.assert_run(chats=6, tools=4)
         assert agent.name == "invoke_agent batch"
 
-    @every_way
+    @pytest.mark.parametrize("way", ["create", "stream", "raw"])
     async def test_a_retry_inside_the_sdk_is_one_call(self, telemetry: Telemetry, way: str) -> None:
         with ScriptedModel(failures=[429, 500]) as server:
             async with entered(type(self).connect(server.base_url, is_async=True)) as client:
@@ -223,6 +223,13 @@ class Loops:
         (chat,) = telemetry.chats
         assert chat.status.is_unset
         tick()
+        assert len(telemetry.chats) == 1
+
+    async def test_a_stream_that_is_closed_where_it_is_made(
+        self, telemetry: Telemetry, client: Any
+    ) -> None:
+        stream = self.opened(client, "stream", "loop-1")
+        await maybe((await stream).close())
         assert len(telemetry.chats) == 1
 
     async def test_a_helper_that_is_left(self, telemetry: Telemetry, client: Any) -> None:
