@@ -173,3 +173,14 @@ def test_a_forked_child_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     wiring._after_fork()  # where nothing is wired
     monkeypatch.setattr(runtime, "_current", None)
     runtime._after_fork()
+
+
+def test_conversations_are_looked_after_once_there_are_any() -> None:
+    with Signals().instrumented() as wired:
+        assert wired.claim("search", None, None) is None
+        conversations = wired.handwritten
+        assert wired.handwritten is conversations
+        assert wired.claim("search", None, None) is None
+        wired._tick(1)
+        wired.after_fork()
+        assert wired.handwritten is conversations
