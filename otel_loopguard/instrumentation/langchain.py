@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from otel_loopguard.instrumentation import langchain_models
 from otel_loopguard.instrumentation.hooks import aiterates, awaits, calls, iterates
 from otel_loopguard.instrumentation.langchain_callbacks import shown_by_another
-from otel_loopguard.instrumentation.langchain_models import (
-    ModelRun,
-    Reply,
-    are_several,
-    model_and_provider,
-)
+from otel_loopguard.instrumentation.langchain_models import ModelRun, Reply
 from otel_loopguard.instrumentation.langchain_tools import ToolRun, formatting, model_arguments
 from otel_loopguard.instrumentation.models import open_model
 from otel_loopguard.instrumentation.table import Row
@@ -40,9 +36,9 @@ def _tool(
 def _model(
     wired: Wiring, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> ModelRun | None:
-    if are_several(args[0] if args else kwargs.get("messages")):
+    if langchain_models.are_several(args[0] if args else kwargs.get("messages")):
         return None  # the provider's SDK shows each
-    name, provider = model_and_provider(model, kwargs)
+    name, provider = langchain_models.model_and_provider(model, kwargs)
     later = shown_by_another()
     call = open_model(wired.pipeline, name, provider, later=later)
     if call is None:

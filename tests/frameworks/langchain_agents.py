@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ except ImportError:  # before langchain 1.0
     PREBUILT = "create_react_agent"
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from examples.scripted_model import ScriptedModel
 
@@ -43,6 +44,13 @@ KINDS = (PREBUILT, "graph")
 WAYS = ("invoke", "ainvoke", "stream", "astream", "messages", "amessages", "events", "thread")
 """How an agent is run: with `stream`, in its mode `messages`, in a thread with copied context."""
 TASK: dict[str, Any] = {"messages": [USER]}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def left_clients_are_collected() -> Iterator[None]:
+    """Collect the clients that were left open while their warnings are still filtered."""
+    yield
+    gc.collect()
 
 
 def chat(server: ScriptedModel, model: str, **options: Any) -> ChatOpenAI:

@@ -15,7 +15,13 @@ from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException,
 from opentelemetry import context as otel_context
 
 import otel_loopguard
-from tests.frameworks.langchain_agents import QUIET, asearch, chat, search
+from tests.frameworks.langchain_agents import (
+    QUIET,
+    asearch,
+    chat,
+    left_clients_are_collected,  # noqa: F401 - a fixture
+    search,
+)
 from tests.frameworks.support import KEY, Telemetry, of
 
 if TYPE_CHECKING:

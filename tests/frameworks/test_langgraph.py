@@ -28,6 +28,7 @@ from tests.frameworks.langchain_agents import (
     asearch,
     build,
     chat,
+    left_clients_are_collected,  # noqa: F401 - a fixture
     pages,
     run,
 )
