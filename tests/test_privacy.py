@@ -447,6 +447,7 @@ def _genai(number: int) -> list[tuple[str, str, Attributes]]:
                 "gen_ai.system_instructions": json.dumps([{"type": "text", "content": SYSTEM}]),
                 "gen_ai.input.messages": json.dumps([user, asked, answer]),
                 "gen_ai.output.messages": json.dumps([asked]),
+                "gen_ai.tool.definitions": f"[{SCHEMA_TEXT}]",
                 "enduser.id": USER,
             },
         ),
@@ -463,7 +464,11 @@ def _genai(number: int) -> list[tuple[str, str, Attributes]]:
     ]
 
 
-def _openinference(_: int) -> list[tuple[str, str, Attributes]]:
+SCHEMA_TEXT = json.dumps({"type": "function", "function": FUNCTION})
+
+
+def _openinference(number: int) -> list[tuple[str, str, Attributes]]:
+    call = "llm.input_messages.1.message.tool_calls.0.tool_call."
     return [
         (
             "openinference.instrumentation.langchain",
@@ -486,13 +491,32 @@ def _openinference(_: int) -> list[tuple[str, str, Attributes]]:
                 "output.value": f"{WORD}-text",
                 "llm.input_messages.0.message.role": "system",
                 "llm.input_messages.0.message.content": SYSTEM,
+                "llm.input_messages.1.message.role": "assistant",
+                f"{call}id": f"call-{number}",
+                f"{call}function.name": f"ghost_{WORD}",
+                f"{call}function.arguments": json.dumps({KEY: VALUE}),
+                "llm.input_messages.2.message.role": "tool",
+                "llm.input_messages.2.message.tool_call_id": f"call-{number}",
+                "llm.input_messages.2.message.content": RESULT,
+                "llm.tools.0.tool.json_schema": SCHEMA_TEXT,
             },
         ),
     ]
 
 
-def _openllmetry(_: int) -> list[tuple[str, str, Attributes]]:
+def _openllmetry(number: int) -> list[tuple[str, str, Attributes]]:
     return [
+        (
+            "opentelemetry.instrumentation.openai",
+            "openai.chat",
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.request.model": "gpt",
+                "gen_ai.input.messages": _genai(number)[0][2]["gen_ai.input.messages"],
+                "llm.request.functions.0.name": "search",
+                "llm.request.functions.0.description": f"{WORD}-description",
+            },
+        ),
         (
             "opentelemetry.instrumentation.langchain",
             "search.tool",
@@ -503,7 +527,7 @@ def _openllmetry(_: int) -> list[tuple[str, str, Attributes]]:
                 "traceloop.entity.output": json.dumps({"output": RESULT}),
                 "traceloop.association.properties.user": USER,
             },
-        )
+        ),
     ]
 
 

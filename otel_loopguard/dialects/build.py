@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source, SpanView
 from otel_loopguard.dialects import messages, values
+from otel_loopguard.dialects.offered import offered
 from otel_loopguard.dialects.reading import Asked, Reading, Role
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def model(
         tokens=tokens,
         span=view.reference,
     )
+    answers = messages.answers(request)
+    known = offered(view.attributes) if answers else None
     carried = tuple(
         Sighting(
             Kind.TOOL,
@@ -105,13 +108,14 @@ def model(
             Source.SPAN,
             args=answer.call.args,
             result=answer.result,
+            outcome=Outcome.UNKNOWN_TOOL if known and answer.call.name not in known else None,
             call_id=answer.call.call_id,
             round=view.span_id,
             agent=agent,
             end_ns=view.start_ns,
             span=view.reference,
         )
-        for answer in messages.answers(request)
+        for answer in answers
     )
     asked: tuple[Asked, ...] = messages.calls(response)
     return Reading(Role.MODEL, (*carried, call), agent, conversation_id, dialect, asked)
