@@ -28,6 +28,7 @@ from tests.frameworks.support import (
     of,
     offers,
 )
+from tests.frameworks.torn import torn_model
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -170,6 +171,26 @@ class Loops:
         name = type(raised[0])
         assert of(chat, "error.type") == f"{name.__module__}.{name.__qualname__}"
         assert chat.events == ()
+
+    @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+    @pytest.mark.parametrize("way", ["stream", "helper", "raw-stream", "reading-stream"])
+    async def test_a_stream_that_breaks(
+        self, telemetry: Telemetry, way: str, *, is_async: bool
+    ) -> None:
+        raised: list[BaseException] = []
+        for watched in (True, False):
+            if not watched:
+                telemetry.uninstrument()
+            with torn_model() as base_url:
+                async with entered(type(self).connect(base_url, is_async=is_async)) as client:
+                    with pytest.raises(Exception) as caught:
+                        await self.loop(client, "loop-1", way).go()
+            raised.append(caught.value)
+        assert repr(raised[0]) == repr(raised[1])
+        (chat,) = telemetry.chats
+        name = type(raised[0])
+        assert of(chat, "error.type") == f"{name.__module__}.{name.__qualname__}"
+        assert of(chat, "gen_ai.response.model") == "loop-1"  # what had come until then
 
     async def test_a_cancelled_call_has_not_failed(self, telemetry: Telemetry) -> None:
         with ScriptedModel(latency_s=60) as server:
