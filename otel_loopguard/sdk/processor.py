@@ -57,8 +57,10 @@ class LoopGuardSpanProcessor(SpanProcessor):
         *,
         pipeline: Pipeline | None = None,
     ) -> None:
-        self.active = True
-        self._pipeline = pipeline or Pipeline(runtime.get(), Providers(tracer_provider))
+        made = pipeline or _make_pipeline(tracer_provider)
+        self.active = made is not None
+        if made is not None:
+            self._pipeline = made
         self._value_limit = SpanLimits().max_span_attribute_length
         self._asked: OrderedDict[tuple[str, str], tuple[str, str | None]] = OrderedDict()
 
@@ -104,8 +106,9 @@ class LoopGuardSpanProcessor(SpanProcessor):
 
     def shutdown(self) -> None:
         """Do nothing more."""
-        self.active = False
-        self._pipeline.close()
+        if self.active:
+            self.active = False
+            self._pipeline.close()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Nothing is held back here."""
@@ -155,6 +158,11 @@ class LoopGuardSpanProcessor(SpanProcessor):
             round=sighting.round or round_id,
             args_key=args_key if sighting.args is MISSING else sighting.args_key,
         )
+
+
+@guarded("start of the processor")
+def _make_pipeline(tracer_provider: trace.TracerProvider | None) -> Pipeline:
+    return Pipeline(runtime.get(), Providers(tracer_provider))
 
 
 def _run_of_parent(span: SdkSpan) -> Run | None:
