@@ -15,6 +15,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from otel_loopguard.core.model import MISSING
+from otel_loopguard.core.model import Status as Health
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.scope import Run, attach, detach, enter_action
@@ -106,6 +107,8 @@ class Action:
     def _take(self, span: trace.Span) -> None:
         self.span = span
         ours = {key: value for key, value in self._attributes.items() if key.startswith("loop")}
+        if self.pipeline.guard.is_stuck(self.run.id):
+            ours[names.STATUS] = Health.DEADLOCKED.value
         span.set_attributes(ours)
 
     def _open(self) -> None:

@@ -32,8 +32,8 @@ def body_of(raw: Any) -> object:
 
 
 def _as_it_is(name: str) -> Any:
-    """A method that a proxy has only if the thing behind it does."""
-    return property(lambda proxy: getattr(proxy.__wrapped__, name))
+    """What the class of a proxy shows, and a proxy has only if the thing behind it does."""
+    return property(lambda proxy: proxy.__getattr__(name))
 
 
 class WatchedRaw(Proxy):
@@ -43,6 +43,8 @@ class WatchedRaw(Proxy):
     __exit__ = _as_it_is("__exit__")
     __aenter__ = _as_it_is("__aenter__")
     __aexit__ = _as_it_is("__aexit__")
+    parse = _as_it_is("parse")  # others look for these two on the class
+    http_response = _as_it_is("http_response")
 
     def __init__(self, wrapped: Any, watch: Watch) -> None:
         super().__init__(wrapped)

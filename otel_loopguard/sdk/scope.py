@@ -136,6 +136,8 @@ def _place(context: Context | None) -> Run | Action | None:
     Other instrumentations attach contexts that they have kept from before.
     """
     place: Any = otel_context.get_value(_PLACE, context)
+    if isinstance(place, dict):  # pydantic, with which others keep a context, takes a Run apart
+        return _entered.get() if context is None else None
     if context is not None or place is None:
         return place
     entered = _entered.get()

@@ -160,7 +160,7 @@ async def drained(stream: Any) -> list[Any]:
 @asynccontextmanager
 async def entered(manager: Any) -> AsyncIterator[Any]:
     """A sync or an async context manager."""
-    if hasattr(manager, "__aenter__"):
+    if hasattr(inspect.unwrap(manager), "__aenter__"):
         async with manager as value:
             yield value
     else:

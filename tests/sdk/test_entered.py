@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
+from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
 from otel_loopguard.sdk.attach import LoopGuardSpanProcessor
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opentelemetry import trace
-    from opentelemetry.context import Context
 
 OUTER = Run("outer")
 INNER = Run("inner", parent=OUTER)
@@ -140,3 +140,13 @@ def test_a_call_meets_spans_that_do_not_say_what_they_show() -> None:
         provider.get_tracer("theirs").start_span("search").end()
     assert call.met == [(None, "search")]
     provider.shutdown()
+
+
+def test_a_context_that_was_kept_in_pieces_says_nothing() -> None:
+    kept = Context({key: {"id": run.id} for key, run in enter_run(OUTER, Context()).items()})
+    assert run_of(kept) is None
+    with attached(kept):
+        assert run_of() is None
+        assert action_of() is None
+    with inside(enter_run(OUTER)), attached(kept):
+        assert run_of() is OUTER
