@@ -48,6 +48,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "instrumentation.wire.anthropic_messages:StreamReader.__init__",
     ),
     "runners": ("instrumentation.runners:get", "instrumentation.runners:result_of"),
+    "dialects": ("sdk.processor:read", "sdk.processor:starts"),
     "reporter": ("sdk.report:Reporter.report", "sdk.report:Reporter.close"),
     "attributes": ("sdk.attributes:step_attributes", "sdk.attributes:event_attributes"),
     "daemon": ("sdk.daemon:Daemon.flush", "sdk.daemon:Daemon.start"),
