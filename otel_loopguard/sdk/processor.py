@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -12,10 +11,11 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor
 from opentelemetry.sdk.trace import Span as SdkSpan
 
 from otel_loopguard import runtime
-from otel_loopguard.core.model import MISSING, Sighting, SpanView, Status
+from otel_loopguard.core.model import MISSING, SpanView, Status
 from otel_loopguard.dialects import Reading, Role, Start, read, starts
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
+from otel_loopguard.sdk.asked import AskedCalls
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.report import Providers
 from otel_loopguard.sdk.scope import (
@@ -32,8 +32,6 @@ from otel_loopguard.sdk.scope import (
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-
-MAX_ASKED: Final = 1_000
 
 newest_model_span: ContextVar[trace.Span | None] = ContextVar("loopguard-model-span", default=None)
 """The foreign model span that was started last in this context: not all are made current."""
@@ -61,8 +59,8 @@ class LoopGuardSpanProcessor(SpanProcessor):
         self.active = made is not None
         if made is not None:
             self._pipeline = made
+            self._asked = AskedCalls(made.guard.fingerprinter)
         self._value_limit = SpanLimits().max_span_attribute_length
-        self._asked: OrderedDict[tuple[str, str], tuple[str, str | None]] = OrderedDict()
 
     @guarded("processor.on_start")
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
@@ -119,8 +117,6 @@ class LoopGuardSpanProcessor(SpanProcessor):
         if reading is None:
             return
         run = live.run
-        if reading.role is Role.MODEL:
-            self._note_asked(run, reading, trace.format_span_id(where.span_id))
         if reading.role is not Role.AGENT:
             if live.call is not None and not _is_first_to_tell(reading, live.call, where):
                 return
@@ -130,34 +126,14 @@ class LoopGuardSpanProcessor(SpanProcessor):
             return  # nobody's sub-agent, or one more layer of the same agent
         parent = trace.set_span_in_context(trace.NonRecordingSpan(where), otel_context.Context())
         context = enter_run(run, parent)
+        conversation = reading.conversation_id
+        carried_ns = (span.start_time or 0) if reading.role is Role.MODEL else None
         for sighting in reading.sightings:
-            self._pipeline.see(
-                run,
-                self._complete(sighting, run),
-                None,
-                context=context,
-                conversation_id=reading.conversation_id,
-            )
-
-    def _note_asked(self, run: Run, reading: Reading, round_id: str) -> None:
-        """Remember what a response asked for: a round of calls, and their arguments."""
-        for asked in reading.asked:
-            if asked.call_id is not None:
-                args_key = self._pipeline.guard.fingerprinter.of_args(asked.args)
-                self._asked[run.id, asked.call_id] = round_id, args_key
-        while len(self._asked) > MAX_ASKED:
-            self._asked.popitem(last=False)
-
-    def _complete(self, sighting: Sighting, run: Run) -> Sighting:
-        """Add to a call what the response that asked for it has shown."""
-        asked = self._asked.get((run.id, sighting.call_id)) if sighting.call_id else None
-        if asked is None:
-            return sighting
-        round_id, args_key = asked
-        return sighting._replace(
-            round=sighting.round or round_id,
-            args_key=args_key if sighting.args is MISSING else sighting.args_key,
-        )
+            seen = self._asked.complete(run.id, sighting, carried_ns)
+            if seen is not None:
+                self._pipeline.see(run, seen, None, context=context, conversation_id=conversation)
+        round_id = trace.format_span_id(where.span_id)
+        self._asked.note(run.id, reading, round_id, span.end_time or 0)
 
 
 @guarded("start of the processor")
@@ -220,16 +196,17 @@ def _met_call(span: SdkSpan, start: Start | None, around: Call | None) -> Call |
 def _is_first_to_tell(reading: Reading, call: Call, where: trace.SpanContext) -> bool:
     """Whether a span has to be read, or another one tells of the same call.
 
-    Inner spans end first, and are preferred if they show arguments and result.
+    Inner spans end first, and are preferred if they show arguments and result, or what was said.
     """
     newest = reading.sightings[-1]
     if not call.shown_by(reading.role, newest.action):
         return True
     if call.told:
         return False
-    shows_all = newest.result is not MISSING and (
-        reading.role is Role.MODEL or newest.args is not MISSING
-    )
+    if reading.role is Role.MODEL:
+        shows_all = newest.result is not MISSING or bool(reading.asked)
+    else:
+        shows_all = newest.result is not MISSING and newest.args is not MISSING
     call.told = shows_all or where.span_id == call.outermost
     return call.told
 

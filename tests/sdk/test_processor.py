@@ -292,6 +292,28 @@ def test_arguments_and_rounds_are_taken_from_the_response_that_asked(
     assert attributes(signals.span("invoke_agent finder"))["loopguard.iteration"] == 3
 
 
+def test_two_spans_of_one_request_carry_its_results_once(
+    signals: Signals, foreign: Foreign
+) -> None:
+    """Side by side, as those of a model SDK and of an instrumentation that is not current."""
+    inner = Foreign(signals.tracer_provider.get_tracer("com.anthropic.sdk.python"))
+    outer = signals.tracer_provider.get_tracer("opentelemetry.instrumentation.anthropic")
+    part = {"id": "call_0", "name": "search"}
+    call = {"role": "assistant", "parts": [{"type": "tool_call", "arguments": {}, **part}]}
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "response": "no", **part}]}
+    with foreign.agent():
+        for n in range(4):
+            said = {"gen_ai.output.messages": json.dumps([call])}
+            if n:
+                said["gen_ai.input.messages"] = json.dumps([call, result])
+            span = outer.start_span("chat", attributes={"gen_ai.operation.name": "chat", **said})
+            with inner.chat(**said):
+                pass
+            span.end()
+    assert signals.severities == ["warning"]
+    assert attributes(signals.span("invoke_agent finder"))["loopguard.iteration"] == 3
+
+
 def test_a_call_that_was_asked_for_without_an_id(signals: Signals, foreign: Foreign) -> None:
     parts = [{"type": "tool_call", "id": None, "name": "search", "arguments": {"query": "x"}}]
     said = json.dumps([{"role": "assistant", "parts": parts}])

@@ -1,0 +1,89 @@
+"""What the responses on foreign spans have asked for: ties a call's other sightings to it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.model import MISSING, Kind
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.fingerprint import Fingerprinter
+    from otel_loopguard.core.model import Sighting
+    from otel_loopguard.dialects import Reading
+
+MAX_ASKED: Final = 1_000
+NEAR: Final = 64
+"""How many of the newest calls a tool span without a call id is compared with."""
+
+
+@dataclass(slots=True)
+class _Ask:
+    """A call that a response asked for."""
+
+    round: str
+    name: str
+    args_key: str | None
+    asked_ns: int
+    told: bool = False
+
+
+class AskedCalls:
+    """The newest 1,000 calls that responses asked for, by run and call id."""
+
+    def __init__(self, fingerprinter: Fingerprinter) -> None:
+        self._fingerprinter = fingerprinter
+        self._asks: OrderedDict[tuple[str, str], _Ask] = OrderedDict()
+
+    def note(self, run_id: str, reading: Reading, round_id: str, now_ns: int) -> None:
+        """Remember what a response asks for: a round of calls, and their arguments."""
+        for asked in reading.asked:
+            if asked.call_id is not None:
+                args_key = self._fingerprinter.of_args(asked.args)
+                key = run_id, asked.call_id
+                self._asks[key] = _Ask(round_id, asked.name, args_key, now_ns)
+                self._asks.move_to_end(key)
+        while len(self._asks) > MAX_ASKED:
+            self._asks.popitem(last=False)
+
+    def complete(self, run_id: str, seen: Sighting, carried_ns: int | None) -> Sighting | None:
+        """Add to a call what the response that asked for it has shown.
+
+        Args:
+            run_id: the run.
+            seen: what a span shows.
+            carried_ns: when the request started that carries the result; None for a span of the
+                execution.
+
+        Returns:
+            None for a result that another span has shown already: a span of the execution, or
+            another instrumentation's span of the same request.
+        """
+        if seen.kind is not Kind.TOOL:
+            return seen
+        call_id = seen.call_id or self._find(run_id, seen)
+        ask = self._asks.get((run_id, call_id)) if call_id else None
+        if ask is None:
+            return seen
+        # An id that was given out again since then stands for another call by now.
+        if carried_ns is not None and (ask.told or ask.asked_ns > carried_ns):
+            return None
+        ask.told = True
+        return seen._replace(
+            call_id=call_id,
+            round=seen.round or ask.round,
+            args_key=ask.args_key if seen.args is MISSING else seen.args_key,
+        )
+
+    def _find(self, run_id: str, seen: Sighting) -> str | None:
+        """The id of the call that a span without one shows: of equal arguments, else the oldest."""
+        waiting = [
+            (call_id, ask)
+            for (run, call_id), ask in islice(reversed(self._asks.items()), NEAR)
+            if run == run_id and ask.name == seen.action and not ask.told
+        ]
+        args_key = self._fingerprinter.of_args(seen.args) if waiting else None
+        equal = [call_id for call_id, ask in waiting if args_key and ask.args_key == args_key]
+        return (equal or [call_id for call_id, _ in waiting] or [None])[-1]
