@@ -58,7 +58,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "instrumentation.agents:start_agent_span",
         "instrumentation.handwritten:start_agent_span",
     ),
-    "contexts": ("instrumentation.agents:enter_run", "instrumentation.handwritten:enter_run"),
+    "contexts": ("instrumentation.agents:enter_run", "instrumentation.turns:enter_run"),
     "places": ("instrumentation.actions:enter_action",),
     "around": ("instrumentation.tools:open_around", "instrumentation.models:open_around"),
     "tool values": (
@@ -67,8 +67,8 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "instrumentation.langchain_tools:is_signal",
     ),
     "model values": (
-        "instrumentation.langchain:model_and_provider",
-        "instrumentation.langchain:are_several",
+        "instrumentation.langchain_models:model_and_provider",
+        "instrumentation.langchain_models:are_several",
     ),
     "replies": ("instrumentation.langchain_models:Reply.add",),
     "graphs": (
@@ -98,19 +98,22 @@ def raises(*_: Any, **__: Any) -> Any:
 
 def break_(name: str) -> Callable[[], None]:
     """Make a piece raise; returns what mends it."""
-    mend: list[Callable[[], None]] = []
-    for path in FAULTS[name]:
-        module, _, target = path.partition(":")
-        holder: Any = importlib.import_module(f"otel_loopguard.{module}")
-        *outer, last = target.split(".")
-        for part in outer:
-            holder = getattr(holder, part)
-        before = vars(holder)[last]
+    pieces = [_piece(path) for path in FAULTS[name]]  # all of them, before any is replaced
+    for holder, last, _ in pieces:
         setattr(holder, last, raises)
-        mend.append(lambda holder=holder, last=last, before=before: setattr(holder, last, before))
 
-    def all_of_it() -> None:
-        for each in mend:
-            each()
+    def mend() -> None:
+        for holder, last, before in pieces:
+            setattr(holder, last, before)
 
-    return all_of_it
+    return mend
+
+
+def _piece(path: str) -> tuple[Any, str, Any]:
+    """What holds a piece, its name there, and the piece."""
+    module, _, target = path.partition(":")
+    holder: Any = importlib.import_module(f"otel_loopguard.{module}")
+    *outer, last = target.split(".")
+    for part in outer:
+        holder = getattr(holder, part)
+    return holder, last, vars(holder)[last]

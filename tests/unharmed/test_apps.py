@@ -78,7 +78,11 @@ def test_an_app_sees_no_fault_of_an_exporter(
     [(fault, app) for fault in FAULTS for app in APPS if app in WHERE.get(fault, EVERYWHERE)],
 )
 def test_an_app_sees_no_fault_of_ours(
-    fault: str, app: str, unwatched: Callable[[str, str], Seen], faults: Counter[str]
+    fault: str,
+    app: str,
+    unwatched: Callable[[str, str], Seen],
+    faults: Counter[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     alone = unwatched(app, "brief")
     if fault in FROM_THE_START:
@@ -93,3 +97,5 @@ def test_an_app_sees_no_fault_of_ours(
             mend()
     assert_same(alone, beside)
     assert faults, "nothing has failed"
+    ours = [each.getMessage() for each in caplog.records if each.name.startswith("otel_loopguard")]
+    assert not [line for line in ours if "secret" in line]
