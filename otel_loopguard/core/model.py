@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+SpanRef = tuple[int, int]
+"""How a step names its span: trace id and span id, as numbers."""
+
+
 class Missing(Enum):
     """The type of `MISSING`: a value that was not captured, as opposed to one that is None."""
 
@@ -126,7 +130,7 @@ class Sighting(NamedTuple):
         agent: the agent's name.
         start_ns, end_ns: when it started and ended; 0 if unknown.
         tokens: input plus output tokens of a model call.
-        span: the span that shows it, as `<trace id>-<span id>` in hex.
+        span: the span that shows it.
     """
 
     kind: Kind
@@ -143,7 +147,7 @@ class Sighting(NamedTuple):
     start_ns: int = 0
     end_ns: int = 0
     tokens: int = 0
-    span: str | None = None
+    span: SpanRef | None = None
 
 
 class Step(NamedTuple):
@@ -169,7 +173,7 @@ class Step(NamedTuple):
     end_ns: int = 0
     tokens: int = 0
     size: int | None = None
-    span: str | None = None
+    span: SpanRef | None = None
 
 
 class Finding(NamedTuple):
@@ -181,7 +185,7 @@ class Finding(NamedTuple):
         period, repeats: how many steps one lap has, and how many laps there were so far.
         evidence: one sentence without any content.
         suggested_action: what helps first, as a word of the recovery table.
-        first_span: the span of the loop's first step, as `<trace id>-<span id>`, if known.
+        first_span: the span of the loop's first step, if known.
         first_iteration: the iteration of its first step (a loop that begins anew is a relapse).
         action, args_key: the tool and the arguments that come again, where they are the same.
         wasted_calls: calls that brought nothing (all but the first lap).
@@ -196,7 +200,7 @@ class Finding(NamedTuple):
     repeats: int
     evidence: str
     suggested_action: str
-    first_span: str | None = None
+    first_span: SpanRef | None = None
     first_iteration: int = 0
     action: str | None = None
     args_key: str | None = None
@@ -287,6 +291,6 @@ class SpanView(NamedTuple):
     events: tuple[tuple[str, Mapping[str, object]], ...] = ()
 
     @property
-    def reference(self) -> str:
+    def reference(self) -> SpanRef:
         """How a step names this span."""
-        return f"{self.trace_id}-{self.span_id}"
+        return int(self.trace_id, 16), int(self.span_id, 16)

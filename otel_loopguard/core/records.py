@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.model import Severity, Step
+    from otel_loopguard.core.model import Severity, SpanRef, Step
 
 MAX_STREAK_ARGS: Final = 8
 WAIT_NS: Final = 20_000_000_000
@@ -41,7 +41,7 @@ class Moment(NamedTuple):
         model_ns: the time that models had worked so far.
     """
 
-    span: str | None
+    span: SpanRef | None
     iteration: int
     end_ns: int
     tokens: int
@@ -103,16 +103,14 @@ class Streak:
     latest: Moment
     key: str
     progress: int
-    count: int = 0
-    weight: float = 0.0
-    args: tuple[str | None, ...] = ()
-    texts: tuple[str | None, ...] = ()
+    count: int
+    weight: float
+    args: tuple[str | None, ...]
+    texts: tuple[str | None, ...]
 
     def extend(self, step: Step, now: Moment, *, again: bool) -> None:
         """The tool came to the same end once more."""
-        if self.count == 0:
-            self.count, self.weight = 1, 1.0
-        elif again or now.iteration != self.latest.iteration:
+        if again or now.iteration != self.latest.iteration:
             self.count += 1
             self.weight += WAIT_WEIGHT if now.waited(step, self.latest) else 1.0
         self.latest = now

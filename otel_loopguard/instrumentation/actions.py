@@ -18,13 +18,14 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.model import Status as Health
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, attach, detach, enter_action
+from otel_loopguard.sdk.scope import Live, Run, attach, detach, enter_action, live_spans, reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opentelemetry.context import Context
 
+    from otel_loopguard.core.model import SpanRef
     from otel_loopguard.sdk.pipeline import Pipeline
 
 logger = logging.getLogger("otel_loopguard")
@@ -36,6 +37,7 @@ class Action:
     """One call of ours that is under way.
 
     Attributes:
+        where: how a step names the span that shows the call.
         expected: how another instrumentation will name the span that shows the call, even if that
             does not say what it shows before it ends; None if nothing is expected.
 
@@ -54,7 +56,7 @@ class Action:
 
     __slots__ = (
         "_attributes", "_kind", "_own", "_parent", "_title", "context", "expected",
-        "name", "pipeline", "role", "run", "span", "start_ns",
+        "name", "pipeline", "role", "run", "span", "start_ns", "where",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +79,7 @@ class Action:
         self.name = name
         self.start_ns = time.time_ns()
         self.span: trace.Span | None = None
+        self.where: SpanRef | None = None
         self.expected: str | None = name if later else None
         self._title, self._kind, self._attributes = title, kind, attributes
         self._own = False
@@ -106,6 +109,7 @@ class Action:
 
     def _take(self, span: trace.Span) -> None:
         self.span = span
+        self.where = reference(span)
         ours = {key: value for key, value in self._attributes.items() if key.startswith("loop")}
         if self.pipeline.guard.is_stuck(self.run.id):
             ours[names.STATUS] = Health.DEADLOCKED.value
@@ -120,6 +124,9 @@ class Action:
             attributes=self._attributes,
             start_time=self.start_ns,
         )
+        self.where = where = reference(self.span)
+        if where is not None:
+            live_spans.add(where[1], Live(self.run))
 
     @property
     def adopted(self) -> bool:
@@ -137,7 +144,9 @@ class Action:
         """The span that shows the call at its end; None if a foreign one has ended already."""
         if self.span is None:
             self._open()
-        return self.span if self.span is not None and self.span.is_recording() else None
+        if self._own or (self.span is not None and self.span.is_recording()):
+            return self.span
+        return None
 
     def mark_failed(self, error_type: str) -> None:
         """Say on our own span that the call failed. Never the text: it may hold content."""
@@ -149,6 +158,8 @@ class Action:
         """End our span; a foreign one is left to its owner."""
         if self._own and self.span is not None:
             self.span.end(end_ns)
+            if self.where is not None:
+                live_spans.pop(self.where[1])
 
     def inside(self, function: Callable[[], _R]) -> _R:
         """Run something in the call's context."""
@@ -170,7 +181,7 @@ def open_around(
         newest: a span of that role that was started but not made current.
     """
     current = trace.get_current_span()
-    if _shows(current, role, name):
+    if current is not trace.INVALID_SPAN and _shows(current, role, name):
         return current
     if newest is None or not newest.is_recording() or not _shows(newest, role, name):
         return None
@@ -181,11 +192,9 @@ def open_around(
 
 
 def _shows(span: trace.Span, role: Role, name: str | None) -> bool:
-    if not span.is_recording():
-        return False
     scope = getattr(span, "instrumentation_scope", None)
     scope_name = getattr(scope, "name", "")
-    if scope_name == names.SCOPE:
+    if scope_name == names.SCOPE or not span.is_recording():
         return False
     start = starts(getattr(span, "name", ""), scope_name, getattr(span, "attributes", None) or {})
     if start is None or start.role is not role:

@@ -12,16 +12,23 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from otel_loopguard.core.model import MISSING, Kind, Sighting
+from otel_loopguard.core.model import Status as Health
 from otel_loopguard.instrumentation.actions import error_type
 from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, action_of, current_run, enter_run, reference
+from otel_loopguard.sdk.scope import (
+    Live,
+    Run,
+    action_of,
+    current_run,
+    enter_run,
+    live_spans,
+    reference,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-
-    from opentelemetry.context import Context
 
     from otel_loopguard.sdk.pipeline import Pipeline
 
@@ -36,24 +43,43 @@ def new_run_id() -> str:
     return f"{random.getrandbits(64):016x}"
 
 
-def start_agent_span(
+def start_run(
     pipeline: Pipeline,
     name: str | None,
     *,
-    parent: Context | None = None,
     run_id: str | None = None,
+    outer: Run | None = None,
     links: list[trace.Link] | None = None,
-) -> tuple[trace.Span, str]:
-    """Open an `invoke_agent` span; returns it with its run's id, a new one if none is given."""
+) -> Run:
+    """Open an `invoke_agent` span, and the run that it shows.
+
+    Args:
+        pipeline: where it is told.
+        name: the agent's name.
+        run_id: the run's id; a new one if None.
+        outer: the run that it is a sub-agent of.
+        links: what the span links to.
+    """
     run_id = run_id or new_run_id()
     attributes: names.Attributes = {names.OPERATION: "invoke_agent", names.RUN_ID: run_id}
     if name is not None:
         attributes[names.AGENT_NAME] = name
+    if outer is not None and pipeline.guard.is_stuck(outer.id):
+        attributes[names.STATUS] = Health.DEADLOCKED.value
     title = f"invoke_agent {name}" if name else "invoke_agent"
     span = pipeline.tracer.start_span(
-        title, parent, kind=SpanKind.INTERNAL, attributes=attributes, links=links
+        title, kind=SpanKind.INTERNAL, attributes=attributes, links=links
     )
-    return span, run_id
+    run = Run(run_id, name, span=span, parent=outer)
+    live_spans.add(span.get_span_context().span_id, Live(run))
+    return run
+
+
+def end_run(pipeline: Pipeline, run: Run, reason: str, *, keep: bool) -> None:
+    """End a run, and the `invoke_agent` span that shows it if there is one."""
+    pipeline.end_run(run, reason, keep=keep)
+    run.span.end()
+    live_spans.pop(run.span.get_span_context().span_id)
 
 
 class AgentScope:
@@ -82,12 +108,11 @@ class AgentScope:
             self._input_key = pipeline.guard.fingerprinter.of_args(given)
         run_id = earlier.id if earlier is not None else new_run_id()
         if later:
-            span, inside = trace.INVALID_SPAN, otel_context.get_current()
+            self.run, inside = Run(run_id, name, parent=parent), otel_context.get_current()
         else:
             links = [trace.Link(earlier.span.get_span_context())] if earlier is not None else None
-            span, _ = start_agent_span(pipeline, name, run_id=run_id, links=links)
-            inside = trace.set_span_in_context(span)
-        self.run = Run(run_id, name, span=span, parent=parent)
+            self.run = start_run(pipeline, name, run_id=run_id, outer=parent, links=links)
+            inside = trace.set_span_in_context(self.run.span)
         self.context = enter_run(self.run, inside)
 
     @guarded("end of an agent run")
@@ -120,8 +145,7 @@ class AgentScope:
                 seen = self._sighting(result, failure)
                 self.pipeline.see(self._step_of, seen, span, context=self.context)
         finally:
-            span.end()
-            self.pipeline.end_run(self.run, "error" if failure else reason, keep=keep)
+            end_run(self.pipeline, self.run, "error" if failure else reason, keep=keep)
 
     def fail(self, error: BaseException) -> None:
         """The agent raised; what is no Exception (a cancellation, an exit) is no failure of it."""

@@ -198,7 +198,11 @@ class _Arguments:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         given = args[self._skip :] if self._skip else args
-        named = {**self._defaults, **dict(zip(self._names, given, strict=False)), **kwargs}
+        named = dict(zip(self._names, given))  # noqa: B905 - `strict` costs as much as the rest
+        if self._defaults:
+            named = {**self._defaults, **named}
+        if kwargs:
+            named.update(kwargs)
         if len(given) > len(self._names):
             named["*"] = given[len(self._names) :]
         return named

@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from otel_loopguard.core.conversation import Answered, Chain, Conversations, Link, LinkKind
 from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import Kind, Outcome, Sighting, Source
-from otel_loopguard.instrumentation.agents import start_agent_span
+from otel_loopguard.instrumentation.agents import end_run, start_run
 from otel_loopguard.instrumentation.models import ModelCall, is_nested, surrounding_model_span
 from otel_loopguard.instrumentation.tools import ToolCall, capture_result, tool_attributes
 from otel_loopguard.instrumentation.turns import Claim, Early, Loop, Turn
@@ -138,9 +138,8 @@ class Handwritten:
         """Open an agent span; one for a conversation that goes on links to the one before it."""
         earlier = before.run.span.get_span_context() if before is not None else None
         links = [SpanLink(earlier)] if earlier is not None and earlier.is_valid else None
-        span, run_id = start_agent_span(self._pipeline, self._agent, run_id=chain.run, links=links)
-        run = Run(run_id, self._agent, span=span, parent=outer)
-        return Loop(run, span, span, offered=before.offered if before is not None else None)
+        run = start_run(self._pipeline, self._agent, run_id=chain.run, outer=outer, links=links)
+        return Loop(run, run.span, run.span, offered=before.offered if before is not None else None)
 
     def _show(self, loop: Loop, seen: Answered, now_ns: int) -> None:
         """Give an answered call that nobody showed a span from its asking to its answer."""
@@ -272,8 +271,10 @@ class Handwritten:
         loop = chain.data
         if not isinstance(loop, Loop) or loop.inherited:
             return
-        if loop.span is not None:
-            loop.span.set_attribute(names.END_REASON, reason)
-            loop.span.end()
-            loop.span = None
-        self._pipeline.end_run(loop.run, reason, keep=reason == "answer")
+        keep = reason == "answer"
+        if loop.span is None:
+            self._pipeline.end_run(loop.run, reason, keep=keep)
+            return
+        loop.span.set_attribute(names.END_REASON, reason)
+        loop.span = None
+        end_run(self._pipeline, loop.run, reason, keep=keep)

@@ -17,7 +17,7 @@ from otel_loopguard.instrumentation.actions import (
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.processor import newest_model_span
-from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
+from otel_loopguard.sdk.scope import Run, action_of, current_run
 
 if TYPE_CHECKING:
     from opentelemetry import trace
@@ -122,7 +122,7 @@ class ModelCall(Action):
             start_ns=self.start_ns,
             end_ns=end_ns,
             tokens=tokens,
-            span=None if self.span is None else reference(self.span),
+            span=self.where,
         )
 
 

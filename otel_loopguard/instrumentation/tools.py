@@ -20,7 +20,7 @@ from otel_loopguard.instrumentation.actions import (
 from otel_loopguard.instrumentation.content import as_text
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
+from otel_loopguard.sdk.scope import Run, here
 
 if TYPE_CHECKING:
     from opentelemetry import trace
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from otel_loopguard.instrumentation.wiring import Wiring
     from otel_loopguard.sdk.pipeline import Pipeline
 
+_TOOL: Final = Kind.TOOL
 OUTSIDE: Final = Run("", scoped=False)
 """Stands for no run at all: a call that nothing ties to others can be in no loop."""
 
@@ -111,8 +112,8 @@ class ToolCall(Action):
         self, result: object, failure: str | None, outcome: Outcome | None, end_ns: int
     ) -> Sighting:
         return Sighting(
-            Kind.TOOL,
-            self.name,
+            kind=_TOOL,
+            action=self.name,
             args_key=self._args_key,
             result=result,
             error=failure,
@@ -121,7 +122,7 @@ class ToolCall(Action):
             round=self._round,
             start_ns=self.start_ns,
             end_ns=end_ns,
-            span=None if self.span is None else reference(self.span),
+            span=self.where,
         )
 
     def fail(self, error: BaseException) -> None:
@@ -184,21 +185,25 @@ def open_tool(
             therefore content.
         later: another instrumentation is about to show this call on a span of its own.
     """
-    around = action_of()
+    run, around = here()
     if isinstance(around, ToolCall) and around.is_call(name, call_id):
         return None
     args_key = wired.pipeline.guard.fingerprinter.of_args(args)
     claim = wired.claim(name, args_key, call_id)
-    run = claim.run if claim is not None else current_run()
+    if claim is not None:
+        run, call_id, round_id, parent = claim
+    else:
+        round_id = None if call_id is None or run is None else rounds.of(run.id, call_id)
+        parent = None
     return ToolCall(
         wired.pipeline,
         run or OUTSIDE,
         name,
         args,
         args_key,
-        call_id=claim.call_id if claim is not None else call_id,
-        round_id=claim.round if claim is not None else rounds.of(run.id if run else "", call_id),
+        call_id=call_id,
+        round_id=round_id,
         shown=name if offered else UNKNOWN_TOOL,
-        parent=claim.context if claim is not None else None,
+        parent=parent,
         later=later,
     )

@@ -112,7 +112,7 @@ def event_attributes(
         RUN_ID: run.id,
     }
     optional = {
-        "loopguard.first_span_id": finding.first_span and finding.first_span.split("-")[1],
+        "loopguard.first_span_id": finding.first_span and f"{finding.first_span[1]:016x}",
         ARGS_FINGERPRINT: finding.args_key,
         TOOL_NAME: finding.action,
         AGENT_NAME: agent,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opentelemetry import trace
 
 from otel_loopguard.core.model import Severity
+from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.report import Reporter
 
@@ -61,7 +62,7 @@ class Pipeline:
         daemon.start()
         seen = self.guard.observe(run.id, sighting, run.agent)
         self.reporter.report(seen, run, span, context=context, conversation_id=conversation_id)
-        if self.settings.flush and any(map(_is_critical, seen.utterances)):
+        if seen.utterances and self.settings.flush and any(map(_is_critical, seen.utterances)):
             self._flush()
         return seen
 
@@ -74,9 +75,14 @@ class Pipeline:
     def end_run(self, run: Run, reason: str, *, keep: bool = False) -> None:
         """A run is over: `reason` is answer, closed, error, interrupted, expired or exit.
 
-        With `keep` what was learned of it is kept for a while: it may be gone on with.
+        With `keep` what was learned of it is kept for a while: it may be gone on with. The agent's
+        span, if it is ours, is to be ended after this.
         """
-        self.reporter.close(self.guard.end(run.id, reason, keep=keep))
+        closing = self.guard.end(run.id, reason, keep=keep)
+        for ended in closing.ended:
+            if not run.foreign and run.span.is_recording():
+                run.span.set_attribute(names.ITERATION, ended.iterations)
+        self.reporter.close(closing)
 
     def expire(self, now_ns: int) -> None:
         """Let go of the runs that fell silent."""

@@ -64,20 +64,19 @@ class LoopGuardSpanProcessor(SpanProcessor):
 
     @guarded("processor.on_start")
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
-        """Find the span's run; say on the span whether that run is stuck."""
+        """Find the run of someone else's span; say on the span if that run is stuck."""
+        scope = span.instrumentation_scope
+        if scope is not None and scope.name == names.SCOPE:
+            return  # who has made it knows its run, and has said so
         where = span.context
         if not self.active or where is None:
             return
         outer = run_of(parent_context) or _run_of_parent(span)
-        scope = span.instrumentation_scope
-        if scope is not None and scope.name == names.SCOPE:
-            run, call = _own_run(span, outer), None
-        else:
-            here = run_of()
-            outer = inner(outer, here) if outer is not None and here is not None else outer
-            start = starts(span.name, scope.name if scope else "", span.attributes or {})
-            run = _opened_run(span, start, outer)
-            call = _met_call(span, start, _call_around(span) if run is outer else None)
+        current = run_of()
+        outer = inner(outer, current) if outer is not None and current is not None else outer
+        start = starts(span.name, scope.name if scope else "", span.attributes or {})
+        run = _opened_run(span, start, outer)
+        call = _met_call(span, start, _call_around(span) if run is outer else None)
         if run is None:
             run = Run(trace.format_span_id(where.span_id), scoped=False)
         live_spans.add(where.span_id, Live(run, call))
@@ -88,12 +87,12 @@ class LoopGuardSpanProcessor(SpanProcessor):
     @guarded("processor.on_end")
     def on_end(self, span: ReadableSpan) -> None:
         """Read what the span shows, and let the guard have it."""
+        scope = span.instrumentation_scope
+        if scope is not None and scope.name == names.SCOPE:
+            return
         where = span.context
         live = live_spans.pop(where.span_id) if where is not None else None
         if not self.active or where is None or live is None:
-            return
-        scope = span.instrumentation_scope
-        if scope is not None and scope.name == names.SCOPE:
             return
         if names.RUN_ID not in (span.attributes or {}):
             self._read(span, live, where)
@@ -150,17 +149,6 @@ def _run_of_parent(span: SdkSpan) -> Run | None:
 def _call_around(span: SdkSpan) -> Call | None:
     around = live_spans.get(span.parent.span_id) if span.parent is not None else None
     return None if around is None else around.call
-
-
-def _own_run(span: SdkSpan, outer: Run | None) -> Run | None:
-    """The run that a span of ours shows or is part of: it says so itself."""
-    attributes = span.attributes or {}
-    run_id = attributes.get(names.RUN_ID)
-    if not isinstance(run_id, str) or (outer is not None and outer.id == run_id):
-        return outer
-    agent = attributes.get(names.AGENT_NAME)
-    shown = span if attributes.get(names.OPERATION) == "invoke_agent" else trace.INVALID_SPAN
-    return Run(run_id, agent if isinstance(agent, str) else None, span=shown, parent=outer)
 
 
 def _opened_run(span: SdkSpan, start: Start | None, outer: Run | None) -> Run | None:

@@ -11,6 +11,7 @@ from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_l
 from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 
 from otel_loopguard.core.model import Observation, RunEnd, Severity, StuckChange, Utterance
+from otel_loopguard.core.model import Status as Health
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.settings import ErrorStatus, Signal
 
@@ -90,21 +91,20 @@ class Reporter:
         Args:
             seen: the guard's answer.
             run: the run it belongs to.
-            span: the span that shows the step and ends now; None, or one that no longer records,
-                makes the event ride on a marker span.
+            span: the span that shows the step and is about to end; if it has ended already (None),
+                the event rides on a marker span.
             context: where a marker span hangs.
             conversation_id: the provider's id of the conversation, if known.
         """
         if not self._began:
             self._began = True
             self._interventions.add(0)  # alerts need the series before its first increment
-        open_span = span if span is not None and span.is_recording() else None
-        if open_span is not None:
-            open_span.set_attributes(names.step_attributes(seen))
+        if span is not None:
+            span.set_attributes(names.step_attributes(seen))
         if seen.counted:
             _tell_agent_span(seen, run)
         if seen.utterances:
-            self._speak(seen, run, open_span, context, conversation_id)
+            self._speak(seen, run, span, context, conversation_id)
         if seen.changes:
             self._move_gauge(seen.changes)
         if seen.ended:
@@ -158,7 +158,11 @@ class Reporter:
         marker = self.tracer.start_span(
             names.DEADLOCK,
             context,
-            attributes={names.RUN_ID: run.id, **_identity(attributes)},
+            attributes={
+                names.RUN_ID: run.id,
+                names.STATUS: Health.DEADLOCKED.value,
+                **_identity(attributes),
+            },
             links=[first] if first else None,
             start_time=at_ns,
         )
@@ -229,14 +233,20 @@ class Reporter:
 
 
 def _tell_agent_span(seen: Observation, run: Run) -> None:
-    """Keep the totals on the agent's span up to date; it may be read long before it ends."""
-    if not run.span.is_recording():
+    """Keep the totals on the agent's span up to date.
+
+    How many iterations there were is said at the end where the span is ours; nobody tells us when
+    one of somebody else is about to end.
+    """
+    span = run.span
+    if not (run.foreign or seen.changes or seen.utterances) or not span.is_recording():
         return
-    run.span.set_attribute(names.ITERATION, seen.iteration)
+    if run.foreign:
+        span.set_attribute(names.ITERATION, seen.iteration)
     if seen.changes:
-        run.span.set_attribute(names.STATUS, seen.status.value)
+        span.set_attribute(names.STATUS, seen.status.value)
     for spoken in seen.utterances:
-        run.span.set_attributes(names.waste_attributes(spoken.finding))
+        span.set_attributes(names.waste_attributes(spoken.finding))
 
 
 def _identity(attributes: names.Attributes) -> names.Attributes:
@@ -256,6 +266,5 @@ def _first_step(spoken: Utterance, around: SpanContext) -> Link | None:
     first = spoken.finding.first_span
     if first is None:
         return None
-    trace_id, span_id = (int(part, 16) for part in first.split("-"))
-    where = SpanContext(trace_id, span_id, is_remote=False, trace_flags=around.trace_flags)
+    where = SpanContext(*first, is_remote=False, trace_flags=around.trace_flags)
     return Link(where)

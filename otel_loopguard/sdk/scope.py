@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
+    from otel_loopguard.core.model import SpanRef
+
     Tokens = tuple[Token[Context], Token["Run | Action | None"]]
 
 MAX_LIVE_SPANS: Final = 10_000
@@ -73,12 +75,10 @@ _entered: ContextVar[Run | Action | None] = ContextVar("loopguard-entered", defa
 """What our own hooks have entered last: it outlives the contexts that others attach."""
 
 
-def reference(span: trace.Span) -> str | None:
-    """How a step names its span: `<trace id>-<span id>` in hex; None if it is not valid."""
+def reference(span: trace.Span) -> SpanRef | None:
+    """How a step names its span; None if it is not valid."""
     where = span.get_span_context()
-    if not where.is_valid:
-        return None
-    return f"{trace.format_trace_id(where.trace_id)}-{trace.format_span_id(where.span_id)}"
+    return (where.trace_id, where.span_id) if where.is_valid else None
 
 
 def run_of(context: Context | None = None) -> Run | None:
@@ -88,6 +88,18 @@ def run_of(context: Context | None = None) -> Run | None:
         return None
     run = place if isinstance(place, Run) else place.run
     return run if run.id else None
+
+
+def here() -> tuple[Run | None, Action | None]:
+    """Where the code that runs now is: its run, and the call that is under way, if any."""
+    place = _place(None)
+    if place is None or isinstance(place, Run):
+        run, action = place, None
+    else:
+        run, action = place.run, place
+    if run is None or not run.id:
+        run = run_around()
+    return run, action
 
 
 def enter_run(run: Run, context: Context | None = None) -> Context:
@@ -215,9 +227,11 @@ live_spans: Final = LiveSpans()
 
 def current_run(context: Context | None = None) -> Run | None:
     """The run of the code that runs now, None outside of every run and every span."""
-    run = run_of(context)
-    if run is not None:
-        return run
+    return run_of(context) or run_around(context)
+
+
+def run_around(context: Context | None = None) -> Run | None:
+    """The run of the current span, where nobody has said which run it is."""
     span = trace.get_current_span(context).get_span_context()
     return run_below(span) if span.is_valid else None
 

@@ -55,8 +55,8 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "attaching": ("sdk.attach:Attachment.ensure",),
     "spans": ("instrumentation.actions:Action._open",),
     "agents": (
-        "instrumentation.agents:start_agent_span",
-        "instrumentation.handwritten:start_agent_span",
+        "instrumentation.agents:start_run",
+        "instrumentation.handwritten:start_run",
     ),
     "contexts": ("instrumentation.agents:enter_run", "instrumentation.turns:enter_run"),
     "places": ("instrumentation.actions:enter_action",),
