@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,6 +32,18 @@ _ERROR_FROM: Final = {
     ErrorStatus.WARNING: Severity.WARNING,
     ErrorStatus.CRITICAL: Severity.CRITICAL,
 }
+
+
+_instruments: Final = threading.RLock()
+"""Held while an instrument is used, and across a fork. The SDK's instruments have locks that nobody
+renews in a forked child: one that another thread held would stop the child's agent for good."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_instruments.acquire,
+        after_in_parent=_instruments.release,
+        after_in_child=_instruments.release,
+    )
 
 
 class Providers(NamedTuple):
@@ -98,7 +112,8 @@ class Reporter:
         """
         if not self._began:
             self._began = True
-            self._interventions.add(0)  # alerts need the series before its first increment
+            with _instruments:
+                self._interventions.add(0)  # alerts need the series before its first increment
         if span is not None:
             span.set_attributes(names.step_attributes(seen))
         if seen.counted:
@@ -186,7 +201,8 @@ class Reporter:
         """Count the utterance and write it down."""
         finding = spoken.finding
         labels = names.metric_attributes(finding.pattern.value, finding.severity, agent)
-        self._deadlocks.add(1, labels, context)
+        with _instruments:
+            self._deadlocks.add(1, labels, context)
         if self._emits_logs:
             self._log(finding.severity, attributes, context, at_ns)
         if self._log_warnings:
@@ -219,17 +235,19 @@ class Reporter:
         )
 
     def _move_gauge(self, changes: Iterable[StuckChange]) -> None:
-        for change in changes:
-            if change.before is not None:
-                self._stuck.add(-1, names.stuck_attributes(change.before))
-            if change.after is not None:
-                self._stuck.add(1, names.stuck_attributes(change.after))
+        with _instruments:
+            for change in changes:
+                if change.before is not None:
+                    self._stuck.add(-1, names.stuck_attributes(change.before))
+                if change.after is not None:
+                    self._stuck.add(1, names.stuck_attributes(change.after))
 
     def _count_iterations(self, ended: Iterable[RunEnd]) -> None:
         for run in ended:
             outcome = "deadlock" if run.stuck else run.reason
             labels = {names.AGENT_NAME: run.agent or "unknown", "loopguard.outcome": outcome}
-            self._iterations.record(run.iterations, labels)
+            with _instruments:
+                self._iterations.record(run.iterations, labels)
 
 
 def _tell_agent_span(seen: Observation, run: Run) -> None:
