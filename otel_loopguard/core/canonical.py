@@ -12,8 +12,6 @@ from otel_loopguard.core.plain import BIG, UnknownValueError, encode
 from otel_loopguard.core.texts import is_form_c
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from otel_loopguard.core.reading import Reader
 
     def _type_of(value: object) -> type[object]: ...  # which a type checker does not narrow by
@@ -24,6 +22,7 @@ MAX_CHARS: Final = 262_144
 MAX_NODES: Final = 10_000
 MAX_DEPTH: Final = 32
 
+_LEAST: Final = -BIG
 _BOXES: Final = frozenset({dict, list, tuple})
 
 
@@ -59,7 +58,7 @@ def canonical(
 def plain(value: object) -> object:
     """Returns a value as plain JSON types; None if unknown."""
     try:
-        if _Survey(MAX_CHARS, MAX_NODES).is_plain(value, MAX_DEPTH):
+        if _survey(value, MAX_CHARS, MAX_NODES, MAX_DEPTH) is not None:
             return value
         return _reader(MAX_CHARS, MAX_NODES, MAX_DEPTH, named=True).reduce(value)
     except (UnknownValueError, RuntimeError):  # the latter: another thread is changing it
@@ -70,9 +69,28 @@ def form_of(
     value: object, max_chars: int, max_nodes: int, max_depth: int, *, named: bool
 ) -> Form | None:
     """Like `canonical`, together with the length in full."""
-    text = _plain_form(value, max_chars, max_nodes, max_depth)
+    text = plain_form(value, max_chars, max_nodes, max_depth)
     if text is not None:
         return Form(text, len(text))
+    return read_form(value, max_chars, max_nodes, max_depth, named=named)
+
+
+def plain_form(value: object, max_chars: int, max_nodes: int, max_depth: int) -> str | None:
+    """The form of a value that is plain JSON and within the limits already; None of any other."""
+    try:
+        whole_floats = _survey(value, max_chars, max_nodes, max_depth)
+        if whole_floats is None:
+            return None
+        text = encode(_whole(value) if whole_floats else value)
+    except (RuntimeError, TypeError, ValueError):  # another thread is changing it, or no stack left
+        return None
+    return text if text.isascii() or is_form_c(text) else None
+
+
+def read_form(
+    value: object, max_chars: int, max_nodes: int, max_depth: int, *, named: bool
+) -> Form | None:
+    """Like `form_of`, for a value that has no `plain_form`."""
     reader = _reader(max_chars, max_nodes, max_depth, named=named)
     try:
         text = encode(reader.reduce(value))
@@ -88,67 +106,42 @@ def _reader(max_chars: int, max_nodes: int, max_depth: int, *, named: bool) -> R
     return Reader(max_chars, max_nodes, max_depth, named=named)
 
 
-def _plain_form(value: object, max_chars: int, max_nodes: int, max_depth: int) -> str | None:
-    """The form of a value that is plain JSON already; None if it is not."""
-    survey = _Survey(max_chars, max_nodes)
-    try:
-        if not survey.is_plain(value, max_depth):
-            return None
-        text = encode(_whole(value) if survey.whole_floats else value)
-    except (RuntimeError, TypeError, ValueError):  # another thread is changing it, or no stack left
-        return None
-    return text if is_form_c(text) else None
+def _survey(value: Any, room: int, nodes: int, depth: int) -> bool | None:  # noqa: C901, PLR0912 - one loop
+    """Whether there are whole floats in a value; None unless it is plain JSON within the limits.
 
-
-class _Survey:
-    """Looks whether a value holds exact JSON types only and is within the limits."""
-
-    __slots__ = ("big_numbers", "nodes", "room", "whole_floats")
-
-    def __init__(self, room: int, nodes: int) -> None:
-        self.room = room
-        self.nodes = nodes
-        self.whole_floats = False
-        self.big_numbers = False
-
-    def is_plain(self, value: object, depth: int) -> bool:
-        """Goes through the value level by level, so that no cycle holds it up."""
-        level: list[Collection[Any]] = [(value,)]
-        while level and depth >= 0:
-            depth -= 1
-            deeper: list[Collection[Any]] = []
-            for box in level:
-                self.nodes -= len(box)
-                if self.nodes < 0 or not self._is_plain_box(box, deeper):
-                    return False
-            level = deeper
-        return not level and self.room >= 0 and not self.big_numbers
-
-    # `Any` here and below, since every `cast` would be a call for each of the values.
-    def _is_plain_box(self, box: Any, deeper: list[Collection[Any]]) -> bool:
-        used = 0
-        inside: Any = box
-        kind = _type_of(box)
-        if kind is dict:
-            for key in box:
-                if _type_of(key) is not str:
-                    return False
-                used += len(key)
-            inside = box.values()
-        for item in inside:
+    Goes through the value level by level, so that no cycle holds it up.
+    """
+    whole_floats = False
+    nodes -= 1
+    level = [value]
+    while level and depth >= 0:
+        depth -= 1
+        deeper: list[Any] = []
+        for item in level:
             kind = _type_of(item)
             if kind is str:
-                used += len(item)
+                room -= len(item)
             elif kind in _BOXES:
-                deeper.append(item)
-            elif kind is float:
-                self.whole_floats = self.whole_floats or item.is_integer()
+                nodes -= len(item)
+                if nodes < 0:
+                    return None
+                if kind is dict:
+                    for key in item:
+                        if _type_of(key) is not str:
+                            return None
+                        room -= len(key)
+                    deeper += item.values()
+                else:
+                    deeper += item
             elif kind is int:
-                self.big_numbers |= not -BIG < item < BIG
+                if not _LEAST < item < BIG:
+                    return None
+            elif kind is float:
+                whole_floats = whole_floats or item.is_integer()
             elif item is not None and kind is not bool:
-                return False
-        self.room -= used
-        return True
+                return None
+        level = deeper
+    return None if level or room < 0 or nodes < 0 else whole_floats
 
 
 def _whole(value: Any) -> Any:

@@ -10,12 +10,23 @@ import json
 import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
-from otel_loopguard.core.canonical import MAX_CHARS, MAX_DEPTH, MAX_NODES, Form, form_of
+from otel_loopguard.core.canonical import (
+    MAX_CHARS,
+    MAX_DEPTH,
+    MAX_NODES,
+    Form,
+    form_of,
+    plain_form,
+    read_form,
+)
 from otel_loopguard.core.masking import mask_parts
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.texts import sample
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash  # pyright: ignore[reportPrivateUsage] - hashlib has no name
 
 _DIGEST_BYTES: Final = 8
 _PLACEHOLDER: Final = re.compile(
@@ -23,7 +34,7 @@ _PLACEHOLDER: Final = re.compile(
     r"|[<\[(](?:redacted|filtered|masked|hidden|removed|omitted|truncated|n/a|null)[>\])])?",
     re.IGNORECASE,
 )
-_decode: Final = json.JSONDecoder(strict=False).decode
+_decode: Final = json.JSONDecoder(strict=False).raw_decode
 
 
 class Printed(NamedTuple):
@@ -57,12 +68,16 @@ class Fingerprinter:
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     max_nodes: int = field(default=MAX_NODES, kw_only=True)
     max_depth: int = field(default=MAX_DEPTH, kw_only=True)
+    _keyed: Hash = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.key:
             raise ValueError("the key of a Fingerprinter must not be empty")
-        if len(self.key) > blake2b.MAX_KEY_SIZE:
-            object.__setattr__(self, "key", blake2b(self.key).digest())
+        key = self.key
+        if len(key) > blake2b.MAX_KEY_SIZE:
+            key = blake2b(key).digest()
+        # A copy of a hash that has its key already is cheaper than a new one.
+        object.__setattr__(self, "_keyed", blake2b(digest_size=_DIGEST_BYTES, key=key))
 
     def of_args(self, value: object) -> str | None:
         """Returns the digest of a call's arguments; None when unknown.
@@ -70,16 +85,36 @@ class Fingerprinter:
         JSON text of an object or array counts as what it says. An object without readable content
         inside of the arguments, such as a client, counts as its type's name.
         """
-        return self._print(self._parsed(value), named=True).key
+        kind = type(value)
+        if kind is not dict and _is_text(value):
+            value = self._parsed(value)
+            if _is_text(value):
+                return self.of_text(value)
+        text = plain_form(value, self.max_chars, self.max_nodes, self.max_depth)
+        if text is None:
+            form = self._read(value, named=True)
+            return form and self.of_text("=" + form.text)
+        return self.of_text("=" + text)
 
     def of_result(self, value: object) -> Printed:
         """Returns digest and length of what a call gave back; text counts as it is."""
-        return self._print(value, named=False)
+        if type(value) is str or _is_text(value):
+            return Printed(self.of_text(value), str.__len__(value))
+        text = plain_form(value, self.max_chars, self.max_nodes, self.max_depth)
+        if text is None:
+            form = self._read(value, named=False)
+            return Printed(self.of_text("=" + form.text), form.size) if form else UNKNOWN
+        return Printed(self.of_text("=" + text), len(text))
 
     def of_text(self, text: str) -> str:
         """Returns the digest of a text, such as an id or an identity."""
-        data = sample(text, self.max_chars).encode("utf-8", "surrogatepass")
-        return blake2b(data, digest_size=_DIGEST_BYTES, key=self.key).hexdigest()
+        if type(text) is str and len(text) <= self.max_chars and text.isascii():
+            data = text.encode()
+        else:
+            data = sample(text, self.max_chars).encode("utf-8", "surrogatepass")
+        digest = self._keyed.copy()
+        digest.update(data)
+        return digest.hexdigest()
 
     def of_masked(self, value: object) -> str | None:
         """Returns the digest of a result with volatile values hidden.
@@ -94,37 +129,33 @@ class Fingerprinter:
             return None
         return self.of_text(f"{head}\0{self.of_text(middle)}\0{tail}")
 
-    def _print(self, value: object, *, named: bool) -> Printed:
-        if _is_text(value):
-            return Printed(self.of_text(value), str.__len__(value))
-        form = self._form(value, named=named)
-        if form is None:
-            return UNKNOWN
-        return Printed(self.of_text(f"={form.text}"), form.size)
-
     def _text(self, value: object) -> str | None:
         """What is masked of a result: a text as it is, of other values the texts in them bare."""
         if _is_text(value):
             return str.__getitem__(value, slice(None))
-        form = self._form(value, named=False)
-        return form and form.text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
-
-    def _form(self, value: object, *, named: bool) -> Form | None:
         if value is MISSING:
             return None
-        return form_of(value, self.max_chars, self.max_nodes, self.max_depth, named=named)
+        form = form_of(value, self.max_chars, self.max_nodes, self.max_depth, named=False)
+        return form and form.text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
 
-    def _parsed(self, value: object) -> object:
-        """What JSON text says, if it says an object or an array; any other value as it is."""
-        if not _is_text(value) or str.__len__(value) > self.max_chars:
+    def _read(self, value: object, *, named: bool) -> Form | None:
+        """The form of a value that has no plain one."""
+        if value is MISSING:
+            return None
+        return read_form(value, self.max_chars, self.max_nodes, self.max_depth, named=named)
+
+    def _parsed(self, value: str) -> object:
+        """What JSON text says, if it says an object or an array; any other text as it is."""
+        if str.__len__(value) > self.max_chars:
             return value
         text = str.strip(value)
         if not text.startswith(("{", "[")):
             return value
         try:
-            return _decode(text)
+            said, end = _decode(text)
         except (ValueError, RecursionError):
             return value
+        return said if end == len(text) else value
 
 
 def _is_text(value: object) -> TypeGuard[str]:

@@ -31,6 +31,7 @@ from otel_loopguard.core import canonical as canonical_module
 from otel_loopguard.core.canonical import canonical, plain
 from otel_loopguard.core.fingerprint import Fingerprinter, Printed, is_placeholder
 from otel_loopguard.core.model import MISSING
+from otel_loopguard.core.plain import writer
 from otel_loopguard.core.reading import Reader, encode
 from otel_loopguard.core.texts import is_form_c, sample
 
@@ -688,6 +689,11 @@ def the_long_way(value: object) -> str | None:
 @given(JSON_LIKE)
 def test_the_short_way_writes_what_the_long_way_writes(value: object) -> None:
     assert canonical(value) == the_long_way(value)
+
+
+@given(JSON_LIKE)
+def test_without_the_encoder_in_c_values_are_written_alike(value: object) -> None:
+    assert writer(None)(value) == encode(value)
 
 
 def shuffled(value: object) -> object:
