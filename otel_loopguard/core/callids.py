@@ -45,11 +45,8 @@ class CallIds:
         """Forget all but the newest ids."""
         self._newer, self._older = newest(self._newer, limit), {}
 
-    def claim(self, step: Step) -> Claim:
-        """Say what a step is to the calls before it, and remember it."""
-        call_id = step.call_id
-        if call_id is None:
-            return "new"
+    def claim(self, step: Step, call_id: str) -> Claim:
+        """Say what the step with this id is to the calls before it, and remember it."""
         known = self._newer.get(call_id)
         late = self._older.get(call_id) if known is None else None
         claim: Claim = "new"

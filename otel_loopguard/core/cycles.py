@@ -14,8 +14,10 @@ MAX_PERIOD: Final = 8
 MAX_ROUND: Final = 64
 """Calls of one round that are told apart; a larger round is unknown, which equals nothing."""
 
+Call = tuple[str, str | None, str | None]
+"""Action, digests of arguments and result."""
 Element = tuple[str, str, str]
-"""Action, digests of arguments and result, all known; `~` is before that of a masked result."""
+"""A call of which all is known; `~` is before the digest of a masked result."""
 Token = tuple[Element, ...] | None
 """One round: its calls, sorted; None where any part of it is unknown, which equals nothing."""
 
@@ -64,7 +66,7 @@ class Cycles:
         self._past_moments: list[Moment] = []
         self._settled: Counters = _NO_RUNS
         # the newest round
-        self._calls: list[tuple[str, str | None, str | None]] = []
+        self._calls: list[Call] = []
         self._token: Token = None
         self._moment: Moment | None = None
         self._runs: Counters = _NO_RUNS
@@ -76,23 +78,22 @@ class Cycles:
 
     def add(
         self, action: str, args_key: str | None, result_key: str | None, now: Moment, *, opens: bool
-    ) -> None:
+    ) -> bool:
         """Take one call: the first of a new round (`opens`), or one more of the newest round.
 
-        The same call again within a round replaces its result (another attempt at it).
+        The same call again within a round replaces its result (another attempt at it). Returns
+        whether the newest round equals one of the eight before it: else there is no cycle.
         """
         call = (action, args_key, result_key)
         if opens or self._moment is None:
             self._open(now)
             self._calls = [call]
         else:
-            if now.end_ns > self._moment.end_ns:
-                self._moment = self._moment._replace(end_ns=now.end_ns)
-            if len(self._calls) <= MAX_ROUND:
-                others = [each for each in self._calls if each[:2] != call[:2]]
-                self._calls = [*others, call]
+            self._grow(call, self._moment, now)
         self._token = token = _make_token(self._calls)
-        self._runs = self._count(token) if token in self._past else _NO_RUNS
+        repeats = token is not None and token in self._past
+        self._runs = self._count(token) if repeats else _NO_RUNS
+        return repeats
 
     def _open(self, now: Moment) -> None:
         if self._moment is not None:
@@ -103,9 +104,14 @@ class Cycles:
         self._settled = self._runs
         self._moment = now
 
+    def _grow(self, call: Call, begun: Moment, now: Moment) -> None:
+        if now.end_ns > begun.end_ns:
+            self._moment = begun._replace(end_ns=now.end_ns)
+        if len(self._calls) <= MAX_ROUND:
+            others = [each for each in self._calls if each[:2] != call[:2]]
+            self._calls = [*others, call]
+
     def _count(self, token: Token) -> Counters:
-        if token is None:
-            return _NO_RUNS
         runs = [0] * MAX_PERIOD
         firsts = self._firsts = self._firsts or [_NOWHERE] * MAX_PERIOD
         lap_end = self._past_moments[-1]
@@ -114,8 +120,8 @@ class Cycles:
                 continue
             runs[index] = self._settled[index] + 1
             if runs[index] == 1:
-                first = self._past_moments[-1 - index]
-                firsts[index] = first._replace(end_ns=lap_end.end_ns, tokens=lap_end.tokens)
+                span, iteration, _, _, model_ns = self._past_moments[-1 - index]
+                firsts[index] = Moment(span, iteration, lap_end.end_ns, lap_end.tokens, model_ns)
         return runs
 
     def laps(self, period: int) -> int:
@@ -124,7 +130,7 @@ class Cycles:
         return run // period + 1 if run >= period else 0
 
     def longest(self, laps: int) -> Cycle | None:
-        """The cycle of at least `laps` laps that reaches back furthest; of equals, the shortest.
+        """The cycle of `laps` laps (from 2 on) that reaches back furthest; of equals, the shortest.
 
         A cycle that only goes round a part of a longer one (the A, A in A, A, B, A, A, B) does not
         reach as far back.
@@ -132,16 +138,21 @@ class Cycles:
         runs, firsts = self._runs, self._firsts
         if runs is _NO_RUNS or firsts is None:
             return None
-        whole = [period for period in range(1, MAX_PERIOD + 1) if self.laps(period) >= laps]
-        if not whole:
+        best = reach = 0
+        for period, run in enumerate(runs, 1):
+            if run >= period * (laps - 1) and run + period > reach:
+                best, reach = period, run + period
+        if not best:
             return None
-        best = max(whole, key=lambda period: (runs[period - 1] + period, -period))
         lap = (*self._past[len(self._past) - best + 1 :], self._token)
         known = tuple(token for token in lap if token is not None)
         return Cycle(best, self.laps(best), known, firsts[best - 1])
 
 
-def _make_token(calls: list[tuple[str, str | None, str | None]]) -> Token:
+def _make_token(calls: list[Call]) -> Token:
+    if len(calls) == 1:
+        action, args_key, result_key = calls[0]
+        return None if args_key is None or result_key is None else ((action, args_key, result_key),)
     if len(calls) > MAX_ROUND:
         return None
     known: list[Element] = []

@@ -34,10 +34,14 @@ RECOVERY_STEPS: Final = 5
 SHORT: Final = 200
 """Up to this many characters a result is short, and being equal says little."""
 
-_CALLS: Final = frozenset({Kind.TOOL, Kind.AGENT})
 # Before Python 3.12 it takes long to read a member from its enum.
+_CALLS: Final = frozenset({Kind.TOOL, Kind.AGENT})
 _EMPTY: Final = Outcome.EMPTY
 _PENDING: Final = Outcome.PENDING
+_HEALTHY: Final = Status.HEALTHY
+_DEADLOCKED: Final = Status.DEADLOCKED
+_WARNING: Final = Severity.WARNING
+_CRITICAL: Final = Severity.CRITICAL
 
 
 class Episode:
@@ -50,6 +54,7 @@ class Episode:
         call: the record of the newest step's call; None if that step was no call.
         tool: the record of the newest step's tool; None if that step was no call.
         cycle: the cycle of at least two laps that the newest call goes on; None if there is none.
+        repeats: whether the newest step repeats anything: a call, a cycle, or its tool's end.
         iteration: number of tool rounds so far; a parallel round is one.
         turn_start: the iteration at which the user last spoke.
         tokens: tokens spent so far.
@@ -64,8 +69,8 @@ class Episode:
     __slots__ = (
         "_alerts", "_call_ids", "_cycles", "_evidence", "_health", "_last_action", "_model_ns",
         "_pending_round", "_round", "_round_end_ns", "agent", "call", "closed", "consecutive",
-        "cycle", "good", "iteration", "last_seen_ns", "run", "spoken", "steps", "stuck", "tokens",
-        "tool", "turn_start",
+        "cycle", "good", "iteration", "last_seen_ns", "repeats", "run", "spoken", "steps", "stuck",
+        "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -75,6 +80,7 @@ class Episode:
         self.call: CallRecord | None = None
         self.tool: ToolRecord | None = None
         self.cycle: Cycle | None = None
+        self.repeats = False
         self.iteration = 0
         self.turn_start = 0
         self.tokens = 0
@@ -124,8 +130,9 @@ class Episode:
 
     def touch(self, step: Step) -> None:
         """Take note that the run is alive, whatever the step is."""
-        self.last_seen_ns = max(self.last_seen_ns, step.end_ns)
-        self.closed = False
+        if step.end_ns > self.last_seen_ns:  # noqa: PLR1730 - max() takes four times as long
+            self.last_seen_ns = step.end_ns
+        self.closed = self.repeats = False
         self.call = self.tool = self.cycle = None
 
     def condense(self) -> None:
@@ -135,6 +142,7 @@ class Episode:
         self._alerts = newest(self._alerts, CONDENSED)
         self.steps.clear()
         self.call = self.tool = self.cycle = None
+        self.repeats = False
 
     def _start_over(self) -> None:
         """A user turn: what was counted is void, what was said is not forgotten."""
@@ -146,7 +154,7 @@ class Episode:
         self._health = Status.HEALTHY
 
     def _add_call(self, step: Step) -> bool:
-        claim = self._call_ids.claim(step)
+        claim = "new" if step.call_id is None else self._call_ids.claim(step, step.call_id)
         if claim == "seen":
             return False
         again = claim == "again"
@@ -166,27 +174,31 @@ class Episode:
         evidence = self._evidence
         now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
         self.call = call = evidence.count_call(step, now, again=again)
-        self.tool = evidence.count_tool(step, now, again=again)
+        self.tool = tool = evidence.count_tool(step, now, again=again)
         if step.outcome is not _EMPTY:
             self.good += evidence.moved
         if step.outcome is _PENDING:
             self._pending_round = self.iteration
         result = step.result_key if call.masked_key is None else f"~{call.masked_key}"
-        self._cycles.add(step.action, step.args_key, result, now, opens=opens)
-        self.cycle = self._cycles.longest(2)
-        self._health = self._judge_health(step, call, self.tool)
+        if self._cycles.add(step.action, step.args_key, result, now, opens=opens):
+            self.cycle = self._cycles.longest(2)
+        self.repeats = call.weight >= 2 or self.cycle is not None or tool.longest >= 2
+        self._health = self._judge_health(step, call, tool) if self.repeats else _HEALTHY
 
     def _opens_round(self, step: Step) -> bool:
         """Calls of one model response, and calls that overlap in time, are one round."""
-        if step.round is not None and self._round is not None:
-            joins = step.round == self._round
+        name, end_ns = step.round, step.end_ns
+        if name is not None and self._round is not None:
+            joins = name == self._round
         else:
             joins = 0 < step.start_ns < self._round_end_ns
-        if not joins:
-            self._round_end_ns = 0
-        self._round = step.round or (self._round if joins else None)
-        self._round_end_ns = max(step.end_ns, self._round_end_ns)
-        return not joins
+        if joins:
+            self._round = name or self._round
+            self._round_end_ns = max(end_ns, self._round_end_ns)
+            return False
+        self._round = name or None
+        self._round_end_ns = end_ns
+        return True
 
     def recover(self) -> None:
         """The run is no longer stuck once enough steps brought something new."""
@@ -210,8 +222,8 @@ class Episode:
         if alert is not None and (alert.relapsed or first.iteration > alert.first_iteration):
             warning, critical = (warning + 1) // 2, (critical + 1) // 2
         if repeats >= critical:
-            return Severity.CRITICAL
-        return Severity.WARNING if repeats >= warning else None
+            return _CRITICAL
+        return _WARNING if repeats >= warning else None
 
     def remember_alert(self, identity: str, alert: Alert) -> None:
         """Keep what was said about a loop."""
@@ -224,17 +236,15 @@ class Episode:
     @property
     def status(self) -> Status:
         """The run's health, judged by its newest call."""
-        return self._health if self.stuck is None else Status.DEADLOCKED
+        return self._health if self.stuck is None else _DEADLOCKED
 
     def _judge_health(self, step: Step, call: CallRecord, tool: ToolRecord) -> Status:
         period = self.cycle.period if self.cycle is not None else 1
         equal_results = tool.results.count if tool.results is not None else 0
         repeats = call.weight >= 2 or period > 1
-        if not repeats and equal_results < 3:
-            return Status.HEALTHY
         if step.outcome in FAILED or self.polls(max(period, 2)):
-            return Status.HEALTHY
+            return _HEALTHY
         says_much = step.outcome is _EMPTY or (step.size or 0) > SHORT
         if equal_results >= (3 if says_much else 6):
             return Status.STAGNANT
-        return Status.REPEATING if repeats else Status.HEALTHY
+        return Status.REPEATING if repeats else _HEALTHY

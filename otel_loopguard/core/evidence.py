@@ -46,14 +46,14 @@ class Evidence:
 
     Attributes:
         progress: how many steps brought something new, or changed something.
-        moved: 1 if the newest call is one of them, else 0.
+        moved: whether the newest call is one of them.
     """
 
     __slots__ = ("_calls", "_results", "_round", "_settled", "_tools", "moved", "progress")
 
     def __init__(self) -> None:
         self.progress = 0
-        self.moved = 0
+        self.moved = False
         self._settled = 0
         self._round: list[CallRecord] = []
         self._calls: dict[tuple[str, str], CallRecord] = {}
@@ -89,32 +89,43 @@ class Evidence:
 
     def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
-        call = self.earlier(step.action, step.args_key)
-        if call is None:
-            call = CallRecord(now, now)
+        key = None if step.args_key is None else (step.action, step.args_key)
+        known = None if key is None else self._calls.get(key)
+        if known is None:
+            call = CallRecord(now, now, 0 if again else 1)
+            call.result_key, call.masked_key = step.result_key, step.masked_key
+        else:
+            call = known
+            self._recount(call, step, now, again=again)
+        self.moved = moved = self._moves(call, step)
+        self.progress += moved
+        self._settled = call.progress = self.progress
+        if len(self._round) < MAX_ROUND:
+            self._round.append(call)
+        if key is not None:
+            if known is not None:
+                del self._calls[key]  # to the young end
+            self._calls[key] = call
+            if len(self._calls) > MAX_CALLS:
+                del self._calls[next(iter(self._calls))]
+        return call
+
+    def _recount(self, call: CallRecord, step: Step, now: Moment, *, again: bool) -> None:
+        """Take another occurrence of a call that is known."""
         equal = step.result_key is not None and step.result_key == call.result_key
         alike = step.masked_key is not None and step.masked_key == call.masked_key
         if not again:
             call.seen += 1
         if not (equal or alike):
-            if call.seen > 1 or again:
-                call.same = 1
-                call.restart(now)
+            call.same = 1
+            call.restart(now)
         elif not again and call.latest.iteration != now.iteration:
             call.same += 1
             self._weigh(call, step, now, equal=equal)
         if not equal or step.masked_key is not None:
             call.masked_key = step.masked_key
         call.result_key = step.result_key
-        self.moved = int(self._moves(call, step))
-        self.progress += self.moved
-        self._settled = call.progress = self.progress
         call.latest = now
-        if len(self._round) < MAX_ROUND:
-            self._round.append(call)
-        if step.args_key is not None:
-            remember(self._calls, (step.action, step.args_key), call, MAX_CALLS)
-        return call
 
     def _weigh(self, call: CallRecord, step: Step, now: Moment, *, equal: bool) -> None:
         """Add one equal occurrence, graded by how good the evidence is."""
@@ -133,7 +144,7 @@ class Evidence:
         A result that is new to its tool does. So does a new call whose result says little, or
         nothing at all: it may have changed something.
         """
-        new_result = self._is_new(step.action, step.result_key)
+        new_result = step.result_key is not None and self._is_new(step.action, step.result_key)
         if step.masked_key is not None:
             new_result = self._is_new(step.action, step.masked_key) and new_result
         if step.outcome in _NOTHING_NEW:
@@ -142,13 +153,17 @@ class Evidence:
             return new_result
         return step.result_key is None or step.outcome is _EMPTY or _is_bare(step)
 
-    def _is_new(self, action: str, result_key: str | None) -> bool:
-        if result_key is None:
+    def _is_new(self, action: str, result_key: str) -> bool:
+        results, key = self._results, (action, result_key)
+        size = len(results)
+        results[key] = None
+        if len(results) == size:
+            del results[key]  # to the young end
+            results[key] = None
             return False
-        key = (action, result_key)
-        new = key not in self._results
-        remember(self._results, key, None, MAX_RESULTS)
-        return new
+        if size == MAX_RESULTS:
+            del results[next(iter(results))]
+        return True
 
     def count_tool(self, step: Step, now: Moment, *, again: bool) -> ToolRecord:
         """Take the same call for its tool's streaks, after `count_call`."""
@@ -157,26 +172,29 @@ class Evidence:
             tool = ToolRecord()
             remember(self._tools, step.action, tool, MAX_TOOLS)
         if step.outcome in FAILED:
+            key = step.error or step.outcome.value
             tool.results = None
-            tool.failures = self._streak(tool.failures, step.error or step.outcome.value, now)
-            tool.failures.extend(step, now, again=again)
+            tool.failures = self._streak(tool.failures, key, step, now, again=again)
             return tool
         tool.failures = None
         if step.result_key is None or step.outcome is _PENDING or _is_bare(step):
             tool.results = None
         else:
-            tool.results = self._streak(tool.results, step.result_key, now)
-            tool.results.extend(step, now, again=False)
+            tool.results = self._streak(tool.results, step.result_key, step, now, again=False)
         return tool
 
-    def _streak(self, streak: Streak | None, key: str, now: Moment) -> Streak:
-        """A tool's streak of ends that are equal by `key`, or the start of another one.
+    def _streak(
+        self, streak: Streak | None, key: str, step: Step, now: Moment, *, again: bool
+    ) -> Streak:
+        """A tool's streak of ends that are equal by `key`, one longer, or the start of another one.
 
         What other calls learned in between ends it; that its own arguments are new does not.
         """
-        if streak is None or streak.key != key or streak.progress != self.progress - self.moved:
-            streak = Streak(now, now, key, self.progress)
-        streak.progress = self.progress
+        progress = self.progress
+        if streak is None or streak.key != key or streak.progress != progress - self.moved:
+            return Streak(now, now, key, progress, 1, 1.0, (step.args_key,), (step.result_key,))
+        streak.progress = progress
+        streak.extend(step, now, again=again)
         return streak
 
 

@@ -36,14 +36,18 @@ SHORT: Final = 200
 the same call comes back."""
 
 
+# Before Python 3.12 it takes long to read a member from its enum.
+_AGENT: Final = Kind.AGENT
+_TOOL: Final = Kind.TOOL
+_INFO: Final = Severity.INFO
+_UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
+
+
 class Closing(NamedTuple):
     """What changes when runs go away."""
 
     changes: tuple[StuckChange, ...] = ()
     ended: tuple[RunEnd, ...] = ()
-
-
-NOTHING: Final = Closing()
 
 
 class Guard:
@@ -72,6 +76,9 @@ class Guard:
     ) -> None:
         self.fingerprinter = fingerprinter
         self._detectors = tuple(detectors)
+        self._unbidden = tuple(
+            each for each in detectors if not getattr(each, "only_repeats", False)
+        )
         self._ttl_ns = ttl_ns
         self._ignored = ignored_tools
         self._muted = muted
@@ -87,18 +94,31 @@ class Guard:
         step = self._digest(run, sighting, agent)
         with self._lock:
             episode, lost = self._runs.wake(run, agent)
-            gone = NOTHING if lost is None else _close([lost], "evicted")
-            if step.action in self._ignored and step.kind is Kind.TOOL:
+            changes, ended = _close([lost], "evicted") if lost is not None else ((), ())
+            counted, spoken = False, ()
+            if step.action in self._ignored and step.kind is _TOOL:
                 episode.touch(step)
-                return _answer(episode, step, gone)
-            before = episode.stuck
-            counted = episode.add(step)
-            spoken = self._judge(episode, step) if counted or episode.call is not None else ()
-            episode.recover()
-            if episode.stuck != before:
-                change = StuckChange(run, before, episode.stuck)
-                gone = Closing((*gone.changes, change), gone.ended)
-            return _answer(episode, step, gone, counted=counted, utterances=spoken)
+            else:
+                before = episode.stuck
+                counted = episode.add(step)
+                if counted or episode.call is not None:
+                    spoken = self._judge(episode, step)
+                episode.recover()
+                if episode.stuck != before:
+                    changes = (*changes, StuckChange(run, before, episode.stuck))
+            call = episode.call
+            return Observation(
+                step,
+                counted,
+                episode.iteration,
+                episode.consecutive,
+                call is not None and call.seen > 1,
+                0 if call is None else call.same,
+                episode.status,
+                spoken,
+                changes,
+                ended,
+            )
 
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
@@ -131,51 +151,42 @@ class Guard:
 
     def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
         """Reduce a sighting to its digests; the dear parts only where the call comes back."""
+        (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
+         start_ns, end_ns, tokens, span) = sighting  # fmt: skip
         printer = self.fingerprinter
-        action = sighting.action if sighting.kind is not Kind.AGENT else f"agent:{sighting.action}"
-        args_key = sighting.args_key or printer.of_args(sighting.args)
-        result = printer.of_result(sighting.result)
+        if kind is _AGENT:
+            action = f"agent:{action}"
+        args_key = args_key or printer.of_args(args)
+        result_key, size = printer.of_result(result)
         episode = self._runs.get(run)
-        earlier = episode.earlier(action, args_key) if episode is not None else None
-        changed = earlier is not None and earlier.result_key not in (None, result.key)
-        outcome = sighting.outcome
+        earlier = None if episode is None else episode.earlier(action, args_key)
+        masked_key = None
+        if earlier is not None and earlier.result_key not in (None, result_key):
+            masked_key = printer.of_masked(result)
         if outcome is None:
-            deep = earlier is not None or (result.size or 0) <= SHORT
-            outcome = classify(sighting.result, error=sighting.error, deep=deep)
-        if outcome is Outcome.UNKNOWN_TOOL:
+            deep = earlier is not None or (size or 0) <= SHORT
+            outcome = classify(result, error=error, deep=deep)
+        if outcome is _UNKNOWN_TOOL:
             action = UNKNOWN_TOOL  # a name that was not offered is model output: content
+        # By position: a name for each takes three times as long.
         return Step(
-            kind=sighting.kind,
-            action=action,
-            source=sighting.source,
-            args_key=args_key,
-            result_key=result.key,
-            masked_key=printer.of_masked(sighting.result) if changed else None,
-            outcome=outcome,
-            error=sighting.error,
-            call_id=sighting.call_id,
-            round=sighting.round,
-            agent=sighting.agent or agent,
-            start_ns=sighting.start_ns,
-            end_ns=sighting.end_ns,
-            tokens=sighting.tokens,
-            size=result.size,
-            span=sighting.span,
-        )
+            kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
+            its_agent or agent, start_ns, end_ns, tokens, size, span,
+        )  # fmt: skip
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
-        spoken: list[Utterance] = []
-        for detector in self._detectors:
+        spoken: tuple[Utterance, ...] = ()
+        for detector in self._detectors if episode.repeats else self._unbidden:
             finding = detector(episode, step)
-            if finding is None or finding.severity is Severity.INFO:
+            if finding is None or finding.severity is _INFO:
                 continue
             if finding.pattern in self._muted:
                 continue
             episode.good = 0
             utterance = self._speak(episode, finding, step)
             if utterance is not None:
-                spoken.append(utterance)
-        return tuple(spoken)
+                spoken = (*spoken, utterance)
+        return spoken
 
     def _speak(self, episode: Episode, finding: Finding, step: Step) -> Utterance | None:
         """A finding speaks when it is new, gets worse, relapses, or has doubled its repeats."""
@@ -209,29 +220,6 @@ def _said_in_round(episode: Episode, finding: Finding) -> bool:
     if last is None or last.iteration != episode.iteration or last.identity == finding.identity:
         return False
     return last.severity >= finding.severity
-
-
-def _answer(
-    episode: Episode,
-    step: Step,
-    gone: Closing,
-    *,
-    counted: bool = False,
-    utterances: tuple[Utterance, ...] = (),
-) -> Observation:
-    call = episode.call
-    return Observation(
-        step=step,
-        counted=counted,
-        iteration=episode.iteration,
-        consecutive_same_tool=episode.consecutive,
-        same_args_seen=call is not None and call.seen > 1,
-        repeat_count=call.same if call is not None else 0,
-        status=episode.status,
-        utterances=utterances,
-        changes=gone.changes,
-        ended=gone.ended,
-    )
 
 
 def _close(episodes: Sequence[Episode], reason: str) -> Closing:

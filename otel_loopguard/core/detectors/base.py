@@ -18,7 +18,8 @@ class Detector(Protocol):
     """A callable on a frozen dataclass whose fields are its settings.
 
     It is called after `Episode.add` took the step, holds no state of its own and does no I/O; one
-    instance serves all runs.
+    instance serves all runs. One that has a true `only_repeats` is not asked
+    about steps that repeat nothing (`Episode.repeats`).
     """
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:

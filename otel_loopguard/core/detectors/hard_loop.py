@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import waits, waste
 from otel_loopguard.core.model import FAILED, Finding, Outcome, Pattern, Step
@@ -22,6 +22,7 @@ class HardLoop:
     Leaves alone: the same call with another result each time; a call repeated after other news.
     """
 
+    only_repeats: ClassVar[bool] = True
     warning: int = field(default=3, metadata={"doc": "equal calls with equal results: warning"})
     critical: int = field(default=5, metadata={"doc": "equal calls with equal results: critical"})
     poll_warning: int = field(default=10, metadata={"doc": "equal calls while waiting: warning"})

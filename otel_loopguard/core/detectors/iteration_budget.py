@@ -26,8 +26,10 @@ class IterationBudget:
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
+        if not self.limit or episode.call is None:
+            return None
         used = episode.iteration - episode.turn_start
-        if not self.limit or episode.call is None or used <= self.limit:
+        if used <= self.limit:
             return None
         double = used >= 2 * self.limit
         return Finding(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import waste
 from otel_loopguard.core.episode import SHORT
@@ -24,6 +24,7 @@ class ResultStagnation:
     between.
     """
 
+    only_repeats: ClassVar[bool] = True
     warning: int = field(default=3, metadata={"doc": "equal results of varied calls: warning"})
     critical: int = field(default=5, metadata={"doc": "equal results of varied calls: critical"})
     small_warning: int = field(default=6, metadata={"doc": "equal empty or short results: warning"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import waste
 from otel_loopguard.core.model import Finding, Pattern, Step
@@ -24,6 +24,7 @@ class RetryStorm:
     Leaves alone: two failures and a success; a test that fails between edits that succeed.
     """
 
+    only_repeats: ClassVar[bool] = True
     warning: int = field(default=3, metadata={"doc": "equal failing calls: warning"})
     critical: int = field(default=5, metadata={"doc": "equal failing calls: critical"})
     varied_warning: int = field(default=4, metadata={"doc": "failures of varied calls: warning"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import waste
 from otel_loopguard.core.evidence import MASKED_WEIGHT
@@ -28,6 +28,7 @@ class ToolOscillation:
     Leaves alone: read, write, read, write with new content; poll and sleep until a job is done.
     """
 
+    only_repeats: ClassVar[bool] = True
     warning: int = field(default=3, metadata={"doc": "equal laps of a cycle: warning"})
     critical: int = field(default=5, metadata={"doc": "equal laps of a cycle: critical"})
     poll_warning: int = field(default=10, metadata={"doc": "laps with a pending result: warning"})
