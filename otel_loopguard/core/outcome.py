@@ -18,9 +18,8 @@ from otel_loopguard.core.phrases import (
     failure_text_kind,
     is_cut_off,
     short_text_kind,
-    starts_as_failure,
 )
-from otel_loopguard.core.words import ACKS
+from otel_loopguard.core.words import ACKS, ERROR_START
 
 _BLANK_CHARS: Final = 2_000
 _JSON_CHARS: Final = 32_768
@@ -39,12 +38,18 @@ def classify(value: object, *, error: str | None = None, deep: bool = False) -> 
         deep: also look into structures, JSON text and the words of short texts. Without it the work
             is the same whatever the size of the value.
     """
+    if type(value) is str and error is None:  # as most often
+        return _of_text(value, deep=deep)
     kind = type(value)
     text = cast("str", value) if issubclass(kind, str) else None
     if error is not None:
         return failure_kind(error, text or "")
     if text is not None:
         return _of_text(str.__str__(text), deep=deep)
+    return _of_other(value, kind, deep=deep)
+
+
+def _of_other(value: object, kind: type[object], *, deep: bool) -> Outcome:
     if issubclass(kind, BaseException):
         return failure_kind(kind.__name__, "")
     if value is None or (kind in _BOXES and not value):
@@ -55,15 +60,16 @@ def classify(value: object, *, error: str | None = None, deep: bool = False) -> 
 
 
 def _of_text(text: str, *, deep: bool) -> Outcome:
-    if len(text) <= _BLANK_CHARS and (not text or text.isspace()):
-        return Outcome.EMPTY
-    if len(text) <= SHORT_CHARS:
+    size = len(text)
+    if size <= SHORT_CHARS:
         word = text.strip().lower()
         if word in _NOTHING:
             return Outcome.EMPTY
         if word.rstrip(".!") in ACKS:
             return Outcome.ACK
-    if starts_as_failure(text):
+    elif size <= _BLANK_CHARS and text.isspace():
+        return Outcome.EMPTY
+    if ERROR_START.match(text[:SHORT_CHARS].lstrip().lower()) is not None:
         return failure_text_kind(text)
     return _of_content(text) if deep else Outcome.OK
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from otel_loopguard.core.model import Outcome
 from otel_loopguard.core.patterns import Pattern
-from otel_loopguard.core.words import ACKS, ERROR_START, FAILURES, SHORT
+from otel_loopguard.core.words import ACKS, FAILURES, SHORT
 
 SHORT_CHARS: Final = 200
 """Up to this length a text may be told by its words."""
@@ -45,11 +45,6 @@ def failure_text_kind(text: str) -> Outcome:
     """Tells what kind of failure a text speaks of that is known to be about one."""
     head = text[:_FAILURE_CHARS].lower()
     return next((o for o, pattern in FAILURES if pattern.search(head)), Outcome.ERROR)
-
-
-def starts_as_failure(text: str) -> bool:
-    """Whether a text starts as the texts of failures do, however long it is."""
-    return ERROR_START.match(text[:SHORT_CHARS].lstrip().lower()) is not None
 
 
 def short_text_kind(text: str) -> Outcome:
