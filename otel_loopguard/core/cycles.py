@@ -6,7 +6,7 @@ else. That is O(periods) a step and finds a cycle in any rotation.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from otel_loopguard.core.records import Moment
 
@@ -84,25 +84,28 @@ class Cycles:
         The same call again within a round replaces its result (another attempt at it). Returns
         whether the newest round equals one of the eight before it: else there is no cycle.
         """
-        call = (action, args_key, result_key)
-        if opens or self._moment is None:
-            self._open(now)
-            self._calls = [call]
+        moment, past = self._moment, self._past
+        if opens or moment is None:
+            if moment is not None:
+                past.append(self._token)
+                self._past_moments.append(moment)
+                if len(past) > MAX_PERIOD:
+                    del past[0], self._past_moments[0]
+            self._settled = self._runs
+            self._moment = now
+            self._calls = [(action, args_key, result_key)]
+            token: Token = None
+            if args_key is not None and result_key is not None:
+                token = ((action, args_key, result_key),)
         else:
-            self._grow(call, self._moment, now)
-        self._token = token = _make_token(self._calls)
-        repeats = token is not None and token in self._past
-        self._runs = self._count(token) if repeats else _NO_RUNS
-        return repeats
-
-    def _open(self, now: Moment) -> None:
-        if self._moment is not None:
-            self._past.append(self._token)
-            self._past_moments.append(self._moment)
-            if len(self._past) > MAX_PERIOD:
-                del self._past[0], self._past_moments[0]
-        self._settled = self._runs
-        self._moment = now
+            self._grow((action, args_key, result_key), moment, now)
+            token = _make_token(self._calls)
+        if token is None or token not in past:
+            self._token, self._runs = token, _NO_RUNS
+            return False
+        self._token = token = past[past.index(token)]
+        self._runs = self._count(token)
+        return True
 
     def _grow(self, call: Call, begun: Moment, now: Moment) -> None:
         if now.end_ns > begun.end_ns:
@@ -116,7 +119,7 @@ class Cycles:
         firsts = self._firsts = self._firsts or [_NOWHERE] * MAX_PERIOD
         lap_end = self._past_moments[-1]
         for index, earlier in enumerate(reversed(self._past)):
-            if earlier != token:
+            if earlier is not token:  # equal ones among the past are one object
                 continue
             runs[index] = self._settled[index] + 1
             if runs[index] == 1:
@@ -145,14 +148,11 @@ class Cycles:
         if not best:
             return None
         lap = (*self._past[len(self._past) - best + 1 :], self._token)
-        known = tuple(token for token in lap if token is not None)
+        known = cast("tuple[tuple[Element, ...], ...]", lap)  # what is unknown is in no cycle
         return Cycle(best, self.laps(best), known, firsts[best - 1])
 
 
 def _make_token(calls: list[Call]) -> Token:
-    if len(calls) == 1:
-        action, args_key, result_key = calls[0]
-        return None if args_key is None or result_key is None else ((action, args_key, result_key),)
     if len(calls) > MAX_ROUND:
         return None
     known: list[Element] = []

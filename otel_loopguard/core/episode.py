@@ -35,10 +35,13 @@ SHORT: Final = 200
 """Up to this many characters a result is short, and being equal says little."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
-_CALLS: Final = frozenset({Kind.TOOL, Kind.AGENT})
+_TOOL: Final = Kind.TOOL
+_AGENT: Final = Kind.AGENT
 _EMPTY: Final = Outcome.EMPTY
 _PENDING: Final = Outcome.PENDING
 _HEALTHY: Final = Status.HEALTHY
+_REPEATING: Final = Status.REPEATING
+_STAGNANT: Final = Status.STAGNANT
 _DEADLOCKED: Final = Status.DEADLOCKED
 _WARNING: Final = Severity.WARNING
 _CRITICAL: Final = Severity.CRITICAL
@@ -113,7 +116,7 @@ class Episode:
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""
         self.touch(step)
-        if step.kind in _CALLS:
+        if step.kind is _TOOL or step.kind is _AGENT:
             return self._add_call(step)
         if step.kind is Kind.RETRY:
             return False
@@ -182,8 +185,13 @@ class Episode:
         result = step.result_key if call.masked_key is None else f"~{call.masked_key}"
         if self._cycles.add(step.action, step.args_key, result, now, opens=opens):
             self.cycle = self._cycles.longest(2)
-        self.repeats = call.weight >= 2 or self.cycle is not None or tool.longest >= 2
-        self._health = self._judge_health(step, call, tool) if self.repeats else _HEALTHY
+        streak = tool.results or tool.failures
+        in_row = 0 if streak is None else streak.count
+        if call.weight >= 2 or in_row >= 2 or self.cycle is not None:
+            self.repeats = True
+            self._health = self._judge_health(step, call, tool)
+        else:
+            self._health = _HEALTHY
 
     def _opens_round(self, step: Step) -> bool:
         """Calls of one model response, and calls that overlap in time, are one round."""
@@ -246,5 +254,5 @@ class Episode:
             return _HEALTHY
         says_much = step.outcome is _EMPTY or (step.size or 0) > SHORT
         if equal_results >= (3 if says_much else 6):
-            return Status.STAGNANT
-        return Status.REPEATING if repeats else _HEALTHY
+            return _STAGNANT
+        return _REPEATING if repeats else _HEALTHY

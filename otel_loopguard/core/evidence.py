@@ -89,11 +89,12 @@ class Evidence:
 
     def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
+        calls = self._calls
         key = None if step.args_key is None else (step.action, step.args_key)
-        known = None if key is None else self._calls.get(key)
+        known = None if key is None else calls.get(key)
         if known is None:
-            call = CallRecord(now, now, 0 if again else 1)
-            call.result_key, call.masked_key = step.result_key, step.masked_key
+            seen = 0 if again else 1
+            call = CallRecord(now, now, seen, 1, 1, 1.0, step.result_key, step.masked_key)
         else:
             call = known
             self._recount(call, step, now, again=again)
@@ -104,10 +105,10 @@ class Evidence:
             self._round.append(call)
         if key is not None:
             if known is not None:
-                del self._calls[key]  # to the young end
-            self._calls[key] = call
-            if len(self._calls) > MAX_CALLS:
-                del self._calls[next(iter(self._calls))]
+                del calls[key]  # to the young end
+            calls[key] = call
+            if len(calls) > MAX_CALLS:
+                del calls[next(iter(calls))]
         return call
 
     def _recount(self, call: CallRecord, step: Step, now: Moment, *, again: bool) -> None:

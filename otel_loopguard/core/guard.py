@@ -103,8 +103,9 @@ class Guard:
                 counted = episode.add(step)
                 if counted or episode.call is not None:
                     spoken = self._judge(episode, step)
-                episode.recover()
-                if episode.stuck != before:
+                if before is not None:
+                    episode.recover()
+                if episode.stuck is not before:
                     changes = (*changes, StuckChange(run, before, episode.stuck))
             call = episode.call
             return Observation(

@@ -127,12 +127,6 @@ class ToolRecord:
     results: Streak | None = None
     failures: Streak | None = None
 
-    @property
-    def longest(self) -> int:
-        """How long the streak is that the newest call goes on; 0 if it goes on none."""
-        streak = self.results or self.failures
-        return 0 if streak is None else streak.count
-
 
 class Spoken(NamedTuple):
     """The last time that a pattern spoke: in which round, how bad it was, which loop."""

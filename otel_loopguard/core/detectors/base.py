@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Detector(Protocol):
         ...
 
 
+@lru_cache(maxsize=256)
 def waits(action: str) -> bool:
     """Whether a tool's name says that it only lets time pass."""
     return not _WAITING.isdisjoint(_WORD.findall(action.lower()))

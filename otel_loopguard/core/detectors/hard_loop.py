@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import waits, waste
 from otel_loopguard.core.model import FAILED, Finding, Outcome, Pattern, Step
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
+
+# Before Python 3.12 it takes long to read a member from its enum.
+_PATTERN: Final = Pattern.HARD_LOOP
+_NAME: Final = _PATTERN.value
+_PENDING: Final = Outcome.PENDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +42,14 @@ class HardLoop:
             return None
         polls = episode.polls(2) or waits(step.action)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
-        identity = f"{Pattern.HARD_LOOP.value}:{step.action}:{step.args_key}"
+        identity = f"{_NAME}:{step.action}:{step.args_key}"
         severity = episode.grade(identity, call.weight, limits, call.first)
         if severity is None:
             return None
         tokens, seconds = waste(episode, step, call.first)
-        answer = "the same result" if step.outcome is not Outcome.PENDING else "no final result"
+        answer = "the same result" if step.outcome is not _PENDING else "no final result"
         return Finding(
-            pattern=Pattern.HARD_LOOP,
+            pattern=_PATTERN,
             severity=severity,
             identity=identity,
             period=1,

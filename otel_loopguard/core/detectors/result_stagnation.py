@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import waste
 from otel_loopguard.core.episode import SHORT
@@ -11,6 +11,11 @@ from otel_loopguard.core.model import Finding, Outcome, Pattern, Step
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
+
+# Before Python 3.12 it takes long to read a member from its enum.
+_PATTERN: Final = Pattern.RESULT_STAGNATION
+_NAME: Final = _PATTERN.value
+_EMPTY: Final = Outcome.EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +45,18 @@ class ResultStagnation:
         streak = episode.tool.results if episode.tool is not None else None
         if streak is None or streak.count < 2 or len(streak.args) < 2 or episode.polls(2):
             return None
-        empty = step.outcome is Outcome.EMPTY
+        empty = step.outcome is _EMPTY
         limits = (self.warning, self.critical)
         if empty or (step.size or 0) <= self.small:
             limits = (self.small_warning, self.small_critical)
-        identity = f"{Pattern.RESULT_STAGNATION.value}:{step.action}:{streak.key}"
+        identity = f"{_NAME}:{step.action}:{streak.key}"
         severity = episode.grade(identity, streak.count, limits, streak.first)
         if severity is None:
             return None
         tokens, seconds = waste(episode, step, streak.first)
         what = "nothing" if empty else "the same result"
         return Finding(
-            pattern=Pattern.RESULT_STAGNATION,
+            pattern=_PATTERN,
             severity=severity,
             identity=identity,
             period=1,
