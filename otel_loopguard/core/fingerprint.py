@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 
 from otel_loopguard.core.canonical import (
     MAX_CHARS,
@@ -26,6 +26,7 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.texts import sample
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from hashlib import _Hash as Hash  # pyright: ignore[reportPrivateUsage] - hashlib has no name
 
 _DIGEST_BYTES: Final = 8
@@ -48,6 +49,8 @@ class Printed(NamedTuple):
 
 
 UNKNOWN: Final = Printed(None, None)
+# Past the `__new__` that a NamedTuple has, which is written in Python.
+_new: Final = cast("Callable[[type[Printed], tuple[str, int]], Printed]", tuple.__new__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +102,12 @@ class Fingerprinter:
     def of_result(self, value: object) -> Printed:
         """Returns digest and length of what a call gave back; text counts as it is."""
         if type(value) is str or _is_text(value):
-            return Printed(self.of_text(value), str.__len__(value))
+            return _new(Printed, (self.of_text(value), str.__len__(value)))
         text = plain_form(value, self.max_chars, self.max_nodes, self.max_depth)
         if text is None:
             form = self._read(value, named=False)
             return Printed(self.of_text("=" + form.text), form.size) if form else UNKNOWN
-        return Printed(self.of_text("=" + text), len(text))
+        return _new(Printed, (self.of_text("=" + text), len(text)))
 
     def of_text(self, text: str) -> str:
         """Returns the digest of a text, such as an id or an identity."""
