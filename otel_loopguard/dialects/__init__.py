@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING
 
-from otel_loopguard.dialects import genai, haystack, openinference, openllmetry
 from otel_loopguard.dialects.reading import Asked, Reading, Role, Start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from otel_loopguard.core.model import SpanView
 
 __all__ = ["Asked", "Reading", "Role", "Start", "read", "starts"]
-
-_BY_ATTRIBUTE: Final = (
-    (openinference.KIND, openinference),
-    (openllmetry.KIND, openllmetry),
-    (genai.OPERATION, genai),
-)
-"""The dialect of a span is the first whose attribute it has."""
-_BY_NAME: Final = (openllmetry, genai, haystack)
-"""Who may know a span by its scope and name before its attributes are set."""
 
 
 def read(view: SpanView, *, value_limit: int | None = None) -> Reading | None:
@@ -32,32 +24,17 @@ def read(view: SpanView, *, value_limit: int | None = None) -> Reading | None:
         value_limit: the length at which the recorder cuts texts, if it does. A text of that length
             is taken for cut, which makes it unknown.
     """
-    dialect = next((each for key, each in _BY_ATTRIBUTE if key in view.attributes), haystack)
-    reading = dialect.read(view if value_limit is None else _without_cut(view, value_limit))
-    if reading and view.kind == "server" and reading.role is not Role.AGENT:
-        return None
-    return reading
+    return _conventions().read(view, value_limit)
 
 
 def starts(name: str, scope: str, attributes: Mapping[str, object]) -> Start | None:
     """What can be said of a span when it starts; None if nothing. `read` has the last word."""
-    for key, dialect in _BY_ATTRIBUTE:
-        if key in attributes:
-            return dialect.start(name, scope, attributes)
-    said = (dialect.start(name, scope, attributes) for dialect in _BY_NAME)
-    return next((start for start in said if start), None)
+    return _conventions().starts(name, scope, attributes)
 
 
-def _without_cut(view: SpanView, limit: int) -> SpanView:
-    return view._replace(
-        attributes=_uncut(view.attributes, limit),
-        events=tuple((event, _uncut(held, limit)) for event, held in view.events),
-    )
+@cache
+def _conventions() -> ModuleType:
+    """The readers, loaded with the first span of somebody else."""
+    from otel_loopguard.dialects import conventions  # noqa: PLC0415
 
-
-def _uncut(attributes: Mapping[str, object], limit: int) -> Mapping[str, object]:
-    return {
-        key: value
-        for key, value in attributes.items()
-        if not (isinstance(value, str) and len(value) >= limit)
-    }
+    return conventions
