@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def _tool(
     wired: Wiring, tool: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> ToolRun | None:
-    given = args[0] if args else kwargs.get("tool_input")
+    given = model_arguments(tool, args[0] if args else kwargs.get("tool_input"))
     call = open_tool(
         wired,
         tool.name,
-        model_arguments(tool, given),
+        given,
         call_id=kwargs.get("tool_call_id"),
         later=shown_by_another(),
     )
