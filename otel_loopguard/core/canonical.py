@@ -114,7 +114,7 @@ def _survey(value: Any, room: int, nodes: int, depth: int) -> bool | None:  # no
     whole_floats = False
     nodes -= 1
     level = [value]
-    while level and depth >= 0:
+    while level:
         depth -= 1
         deeper: list[Any] = []
         for item in level:
@@ -123,7 +123,7 @@ def _survey(value: Any, room: int, nodes: int, depth: int) -> bool | None:  # no
                 room -= len(item)
             elif kind in _BOXES:
                 nodes -= len(item)
-                if nodes < 0:
+                if nodes < 0 or depth < 0:
                     return None
                 if kind is dict:
                     for key in item:
@@ -141,7 +141,7 @@ def _survey(value: Any, room: int, nodes: int, depth: int) -> bool | None:  # no
             elif item is not None and kind is not bool:
                 return None
         level = deeper
-    return None if level or room < 0 or nodes < 0 else whole_floats
+    return None if room < 0 or nodes < 0 else whole_floats
 
 
 def _whole(value: Any) -> Any:

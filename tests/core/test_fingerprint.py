@@ -569,6 +569,14 @@ def test_depth_is_limited_alike_on_both_ways(leaf: object) -> None:
     assert printer.of_result([[[[[leaf]]]]]) == UNKNOWN
 
 
+@pytest.mark.parametrize("empty", [[], (), {}, set()], ids=["list", "tuple", "dict", "set"])
+def test_what_is_empty_is_a_level_too(empty: object) -> None:
+    printer = Fingerprinter(b"k", max_depth=2)
+    assert printer.of_result([empty]).key is not None
+    assert printer.of_result([[empty]]) == UNKNOWN
+    assert Fingerprinter(b"k", max_depth=0).of_result(empty) == UNKNOWN
+
+
 @pytest.mark.parametrize("leaf", [1, math.nan, object], ids=["plain", "nan", "type"])
 def test_nodes_are_limited_alike_on_both_ways(leaf: object) -> None:
     printer = Fingerprinter(b"k", max_nodes=4)
