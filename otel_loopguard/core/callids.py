@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from otel_loopguard.core.records import newest, remember
+from otel_loopguard.core.records import newest
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Source, Step
@@ -47,17 +47,25 @@ class CallIds:
 
     def claim(self, step: Step, call_id: str) -> Claim:
         """Say what the step with this id is to the calls before it, and remember it."""
-        known = self._newer.get(call_id)
-        late = self._older.get(call_id) if known is None else None
+        newer = self._newer
+        known = newer.get(call_id)
         claim: Claim = "new"
         if known is not None:
             claim = _compare(known, step)
-        elif late is not None and late.source is not step.source and late.action == step.action:
+        elif self._older and _is_late(self._older.get(call_id), step):
             claim = "seen"
-        if claim != "seen":
-            known = _Known(step.source, step.action, step.args_key, step.round)
-            remember(self._newer, call_id, known, MAX_IDS)
+        if claim == "seen":
+            return claim
+        if known is not None:
+            del newer[call_id]  # to the young end
+        newer[call_id] = _Known(step.source, step.action, step.args_key, step.round)
+        if len(newer) > MAX_IDS:
+            del newer[next(iter(newer))]
         return claim
+
+
+def _is_late(known: _Known | None, step: Step) -> bool:
+    return known is not None and known.source is not step.source and known.action == step.action
 
 
 def _compare(known: _Known, step: Step) -> Claim:
