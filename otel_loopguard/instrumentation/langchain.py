@@ -23,13 +23,8 @@ def _tool(
     wired: Wiring, tool: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> ToolRun | None:
     given = model_arguments(tool, args[0] if args else kwargs.get("tool_input"))
-    call = open_tool(
-        wired,
-        tool.name,
-        given,
-        call_id=kwargs.get("tool_call_id"),
-        later=shown_by_another(),
-    )
+    call_id = kwargs.get("tool_call_id")
+    call = open_tool(wired, tool.name, given, call_id=call_id, later=shown_by_another())
     return None if call is None else ToolRun(call)
 
 
