@@ -278,9 +278,15 @@ def test_arguments_as_json_text_are_what_the_text_says(text: str, value: object)
     assert PRINTER.of_args(Shouting(text)) == PRINTER.of_args(value)
 
 
-@pytest.mark.parametrize("text", ["1", "true", '"a"', "{a: 1}", '{"a": 1', "[" * 100_000])
+@pytest.mark.parametrize("text", ["1", "true", '"a"', "{a: 1}", '{"a": 1', "[1] x", "[" * 100_000])
 def test_other_texts_as_arguments_stay_texts(text: str) -> None:
     assert PRINTER.of_args(text) == PRINTER.of_text(text)
+
+
+def test_json_text_is_read_up_to_the_limit() -> None:
+    printer = Fingerprinter(b"k", max_chars=10)
+    assert printer.of_args("[1,    2]") == printer.of_args([1, 2])
+    assert printer.of_args("[1,      2]") == printer.of_text("[1,      2]")
 
 
 def test_a_result_that_is_json_text_stays_text() -> None:
