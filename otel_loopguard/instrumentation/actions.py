@@ -171,17 +171,21 @@ class Action:
 
 
 def open_around(
-    role: Role, name: str | None, newest: trace.Span | None = None
+    role: Role,
+    name: str | None,
+    newest: trace.Span | None = None,
+    ours: trace.Span = trace.INVALID_SPAN,
 ) -> trace.Span | None:
     """The span of another instrumentation that is open around the code that runs now, if any.
 
     Args:
         role: what the span has to show.
         name: the tool's name; a span of another tool shows another call.
+        ours: a span that is known to show something else: the agent's.
         newest: a span of that role that was started but not made current.
     """
     current = trace.get_current_span()
-    if current is not trace.INVALID_SPAN and _shows(current, role, name):
+    if current is not ours and current is not trace.INVALID_SPAN and _shows(current, role, name):
         return current
     if newest is None or not newest.is_recording() or not _shows(newest, role, name):
         return None

@@ -69,11 +69,14 @@ NO_SCOPE: Final = _NoScope()
 
 def call(scope: Scope, function: Callable[[], _R]) -> _R:
     """Call a function inside a scope."""
+    tokens = attach(scope.context)
     try:
-        result = _attached(scope, function)
+        result = function()
     except BaseException as error:
+        detach(tokens)
         scope.fail(error)
         raise
+    detach(tokens)
     scope.finish(result)
     return result
 

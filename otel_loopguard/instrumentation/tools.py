@@ -65,7 +65,7 @@ class ToolCall(Action):
             f"execute_tool {shown}",
             SpanKind.INTERNAL,
             tool_attributes(pipeline, run, shown, call_id, args_key, args),
-            around=open_around(Role.TOOL, name),
+            around=open_around(Role.TOOL, name, ours=run.span),
             parent=parent,
             later=later,
         )

@@ -106,7 +106,7 @@ def test_a_sub_agent_is_no_tool_of_the_same_name() -> None:
 
 def test_a_span_names_itself_with_its_trace() -> None:
     span = SpanView("tool", "internal", "a" * 32, "b" * 16, None, "scope", 0, 0, False, {})
-    assert span.reference == f"{'a' * 32}-{'b' * 16}"
+    assert span.reference == (int("a" * 32, 16), int("b" * 16, 16))
 
 
 def test_the_agent_of_a_step() -> None:
