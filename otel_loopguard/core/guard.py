@@ -108,18 +108,11 @@ class Guard:
                 if episode.stuck is not before:
                     changes = (*changes, StuckChange(run, before, episode.stuck))
             call = episode.call
+            seen, same = (0, 0) if call is None else (call.seen, call.same)
             return Observation(
-                step,
-                counted,
-                episode.iteration,
-                episode.consecutive,
-                call is not None and call.seen > 1,
-                0 if call is None else call.same,
-                episode.status,
-                spoken,
-                changes,
-                ended,
-            )
+                step, counted, episode.iteration, episode.consecutive, seen > 1, same,
+                episode.status, spoken, changes, ended,
+            )  # fmt: skip
 
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
