@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from otel_loopguard.runtime import boundary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# How long an example takes says something about the machine, not about the code.
+settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("here")
 
 
 @pytest.fixture(autouse=True)
