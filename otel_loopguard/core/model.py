@@ -1,9 +1,8 @@
 """The values that travel along the line: Sighting -> Step -> Observation (with Findings).
 
-A `Sighting` is what somebody saw (a hook, a message list, a foreign span) and still holds content;
-it lives for one call of `Guard.observe` and is never stored. A `Step` is the same thing reduced to
-digests and numbers, and is all that a run remembers. A `Finding` is a verdict; an `Observation` is
-the answer to one sighting.
+A `Sighting` is what somebody saw, content included; it lives for one call of `Guard.observe`. A
+`Step` is the same reduced to digests and numbers, and all that a run remembers. A `Finding` is a
+verdict; an `Observation` is the answer to one sighting.
 
 Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex digits.
 """
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
 
 SpanRef = tuple[int, int]
 """How a step names its span: trace id and span id, as numbers."""
@@ -31,7 +29,13 @@ MISSING: Final = Missing.MISSING
 """Not captured. It has no digest, so it is never equal to anything, not even to another one."""
 
 
-class Kind(str, Enum):
+class Word(str, Enum):
+    """A word of ours, hashed as the text that it is: an enum's own hash takes far longer."""
+
+    __hash__ = str.__hash__
+
+
+class Kind(Word):
     """What kind of action a step is."""
 
     TOOL = "tool"
@@ -44,7 +48,7 @@ class Kind(str, Enum):
     EFFECT = "effect"  # the world changed from outside
 
 
-class Outcome(str, Enum):
+class Outcome(Word):
     """What came of a step; the value is what `loopguard.outcome` says."""
 
     OK = "ok"
@@ -65,7 +69,7 @@ FAILED: Final = frozenset(
 """Outcomes that say that the action did not do what was asked."""
 
 
-class Source(str, Enum):
+class Source(Word):
     """Who saw a step. One call may be seen by several; it counts once."""
 
     HOOK = "hook"  # a wrapper around the execution, or a decorator
@@ -74,7 +78,7 @@ class Source(str, Enum):
     FILE = "file"  # a recorded trace
 
 
-class Pattern(str, Enum):
+class Pattern(Word):
     """The deadlock patterns; the value is what `loopguard.pattern` says."""
 
     HARD_LOOP = "hard_loop"
@@ -104,7 +108,7 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
-class Status(str, Enum):
+class Status(Word):
     """The health of a run; the value is what `loopguard.status` says."""
 
     HEALTHY = "healthy"

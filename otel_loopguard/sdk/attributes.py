@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry.util.types import AttributeValue
 
-from otel_loopguard.core.model import Finding, Kind, Observation, Severity, Stuck, Utterance
+from otel_loopguard.core.model import (
+    Finding,
+    Kind,
+    Observation,
+    Outcome,
+    Severity,
+    Status,
+    Stuck,
+    Utterance,
+)
 
 if TYPE_CHECKING:
     from otel_loopguard.sdk.scope import Run
@@ -41,6 +50,12 @@ ERROR_TYPE: Final = "error.type"
 
 Attributes = dict[str, AttributeValue]
 
+_TEXTS: Final[dict[Outcome | Status, str]] = {
+    **{outcome: outcome.value for outcome in Outcome},
+    **{status: status.value for status in Status},
+}
+"""What a span says for them; to read a member's value takes several times as long."""
+
 RECOVERY_LEVEL: Final = 1
 """The rung of the recovery ladder that the suggested action stands on: the first."""
 
@@ -58,11 +73,11 @@ def step_attributes(seen: Observation) -> Attributes:
         "loopguard.consecutive_same_tool": seen.consecutive_same_tool,
         "loopguard.same_args_seen": seen.same_args_seen,
         "loopguard.repeat_count": seen.repeat_count,
-        "loopguard.outcome": step.outcome.value,
+        "loopguard.outcome": _TEXTS[step.outcome],
     }
     if step.kind is Kind.TOOL:
         attributes[ITERATION] = seen.iteration
-        attributes[STATUS] = seen.status.value
+        attributes[STATUS] = _TEXTS[seen.status]
     elif step.args_key is not None:
         attributes[ARGS_FINGERPRINT] = step.args_key
     if step.result_key is not None:
