@@ -9,6 +9,8 @@ import threading
 
 import otel_loopguard as loopguard
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored around us
+
 
 @loopguard.tool
 def search(query: str) -> str:
