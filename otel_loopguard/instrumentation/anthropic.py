@@ -14,6 +14,7 @@ from otel_loopguard.instrumentation.wire import anthropic_messages
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from otel_loopguard.instrumentation.turns import Later
     from otel_loopguard.instrumentation.wiring import Wiring
 
 _WIRES: Final[Wires] = {"/messages": anthropic_messages}
@@ -21,9 +22,9 @@ _CLIENT: Final = "anthropic._base_client"
 _RUNNER: Final = "anthropic.lib.tools._beta_runner"
 
 
-def _has_spans(client: Any) -> bool:
+def _traces(client: Any) -> Later | None:
     """Whether the client opens a span inside of its `post`."""
-    return getattr(client, "_tracer", None) is not None
+    return None if getattr(client, "_tracer", None) is None else "inside"
 
 
 def _execution(
@@ -35,8 +36,8 @@ def _execution(
 
 
 ROWS: tuple[Row, ...] = (
-    Row(_CLIENT, "SyncAPIClient.post", post(_WIRES, _has_spans)),
-    Row(_CLIENT, "AsyncAPIClient.post", async_post(_WIRES, _has_spans)),
+    Row(_CLIENT, "SyncAPIClient.post", post(_WIRES, _traces)),
+    Row(_CLIENT, "AsyncAPIClient.post", async_post(_WIRES, _traces)),
     Row(_RUNNER, "BaseSyncToolRunner._run_tool", calls(_execution)),
     Row(_RUNNER, "BaseAsyncToolRunner._run_tool", awaits(_execution)),
     Row(_RUNNER, "BaseSyncToolRunner._run_toolset_member", calls(_execution)),

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from otel_loopguard.core.exchange import ModelResponse
     from otel_loopguard.instrumentation.table import Factory, Wrapper
-    from otel_loopguard.instrumentation.turns import Turn
+    from otel_loopguard.instrumentation.turns import Later, Turn
     from otel_loopguard.instrumentation.wiring import Wiring
 
 Wires = Mapping[str, Wire]
 """How an endpoint's bodies are read, by the end of its path."""
-Traces = Callable[[Any], bool]
-"""Whether a client makes spans of its own."""
+Traces = Callable[[Any], "Later | None"]
+"""When a client, or who has wrapped it, shows a call by a span; None if that is not to expect."""
 
 
-def _never(_: Any) -> bool:
-    return False
+def _never(_: Any) -> Later | None:
+    return None
 
 
 def post(wires: Wires, traces: Traces = _never) -> Factory:
@@ -80,8 +80,10 @@ def _begin(
         return None
     wired.attachment.ensure()
     # Others put their span around the method that `post` calls.
-    later = traces(client) or hasattr(getattr(client, "request", None), "__wrapped__")
-    turn = wired.handwritten.begin(wire.read_request(body), later=later)
+    later = traces(client)
+    if later is None and hasattr(getattr(client, "request", None), "__wrapped__"):
+        later = "inside"
+    turn = wired.handwritten.begin(wire.read_request(body), later)
     return None if turn is None else _Exchange(turn, wire, streams=bool(kwargs.get("stream")))
 
 

@@ -7,6 +7,7 @@ answered call that no execution hook has shown.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from contextvars import ContextVar
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from opentelemetry import trace
 
     from otel_loopguard.core.exchange import ModelRequest, ModelResponse
+    from otel_loopguard.instrumentation.turns import Later
     from otel_loopguard.sdk.pipeline import Pipeline
 
 _hint: ContextVar[Chain | None] = ContextVar("loopguard-conversation", default=None)
@@ -56,7 +58,7 @@ class Handwritten:
         self._lock = threading.RLock()
         self._conversations = self._fresh()
         self._turns: dict[int, Turn] = {}
-        self._later: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._later: SimpleQueue[tuple[float, Callable[[], object]]] = SimpleQueue()
         self._used = False
 
     def _fresh(self) -> Conversations:
@@ -68,17 +70,17 @@ class Handwritten:
         )
 
     @guarded("start of a model call")
-    def begin(self, request: ModelRequest, *, later: bool = False) -> Turn | None:
+    def begin(self, request: ModelRequest, later: Later | None = None) -> Turn | None:
         """A request is about to be sent; None if an outer layer shows the model call already.
 
         Args:
             request: what is sent.
-            later: another instrumentation is about to show this call on a span of its own.
+            later: when another instrumentation shows this call on a span of its own, as it seems.
         """
         if is_nested():
             return None
-        self._do_later()
         now_ns = time.time_ns()
+        self._do_later(now_ns)
         around = surrounding_model_span()
         with self._lock:
             self._used = True
@@ -95,11 +97,11 @@ class Handwritten:
             request.provider,
             around=around,
             parent=None if around is not None else loop.context,
-            later=later,
+            later=later is not None,
         )
         if around is not None:  # the calls that it will ask for hang below it
             loop.parent = around
-        turn = Turn(self, link.chain, call)
+        turn = Turn(self, link.chain, call, waits=later == "after")
         self._turns[id(turn)] = turn
         return turn
 
@@ -224,21 +226,32 @@ class Handwritten:
         """Whether a turn ends now, and had not ended before."""
         return self._turns.pop(id(turn), None) is not None
 
-    def later(self, task: Callable[[], object]) -> None:
-        """Do something at the next model call or tick. Safe wherever garbage is collected."""
-        self._later.put(task)
+    def later(self, task: Callable[[], object], due_ns: int = 0) -> None:
+        """Do something at the next model call or tick. Safe wherever garbage is collected.
 
-    def _do_later(self) -> None:
-        while True:
+        Args:
+            task: what to do.
+            due_ns: not before this time, in nanoseconds since the epoch, unless all ends.
+        """
+        self._later.put((due_ns, task))
+
+    def _do_later(self, now_ns: float) -> None:
+        early: list[tuple[float, Callable[[], object]]] = []
+        while not self._later.empty():
             try:
-                task = self._later.get_nowait()
-            except Empty:
-                return
-            task()
+                due_ns, task = self._later.get_nowait()
+            except Empty:  # another thread was faster
+                break
+            if due_ns > now_ns:
+                early.append((due_ns, task))
+            else:
+                task()
+        for waiting in early:
+            self._later.put(waiting)
 
     def expire(self, now_ns: int) -> None:
         """Let go of the conversations that fell silent."""
-        self._do_later()
+        self._do_later(now_ns)
         with self._lock:
             gone = self._conversations.expire(now_ns)
         for chain in gone:
@@ -247,9 +260,10 @@ class Handwritten:
     @guarded("exit")
     def close(self) -> None:
         """The process ends, or the instrumentation is taken away: end what is open."""
-        self._do_later()
+        self._do_later(math.inf)
         for turn in tuple(self._turns.values()):
             turn.finish(None)
+        self._do_later(math.inf)
         with self._lock:
             gone = self._conversations.drain()
         for chain in gone:

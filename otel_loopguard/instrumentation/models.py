@@ -16,10 +16,12 @@ from otel_loopguard.instrumentation.actions import (
 )
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.processor import newest_model_span
+from otel_loopguard.sdk.processor import newest_model_call, newest_model_span
 from otel_loopguard.sdk.scope import Run, action_of, current_run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opentelemetry import trace
     from opentelemetry.context import Context
 
@@ -63,6 +65,7 @@ class ModelCall(Action):
             parent=parent,
             later=later,
         )
+        newest_model_call.set(self)
 
     def _take(self, span: trace.Span) -> None:
         super()._take(span)
@@ -75,6 +78,7 @@ class ModelCall(Action):
         failure: str | None = None,
         *,
         end_ns: int = 0,
+        later: Callable[[Callable[[], object]], None] | None = None,
     ) -> None:
         """The model has answered, or failed, or its stream was let go. Only the first time counts.
 
@@ -82,32 +86,66 @@ class ModelCall(Action):
             response: what it said, if it was read.
             failure: the class of the failure, if it failed.
             end_ns: when, in nanoseconds since the epoch, if that is not now.
+            later: does something a little later. With it, a call that another instrumentation is
+                about to show waits for that, since some show a call when it is over.
         """
         if self._ended:
             return
         self._ended = True
         end_ns = end_ns or time.time_ns()
+        waits = self.span is None and later is not None
+        span = None if waits else self._show(response, failure)
+        said: names.Attributes = {}
+        try:
+            if self.run.id:
+                sighting = self._sighting(response, failure, end_ns)
+                seen = self.pipeline.see(self.run, sighting, span, context=self.place)
+                said = names.step_attributes(seen) if waits else said
+        finally:
+            if waits and later is not None:
+                later(lambda: self._show_late(response, failure, said, end_ns))
+            else:
+                self.close(end_ns)
+
+    def _show(self, response: ModelResponse | None, failure: str | None) -> trace.Span | None:
+        """Write on our span what came of the call; gives the span that shows it if it is open."""
         span = self.showing()
         if failure is not None:
             self.mark_failed(failure)
-        try:
-            if span is not None and response is not None and self._own:
-                span.set_attributes(_response_attributes(response))
-            if self.run.id:
-                sighting = self._sighting(response, failure, end_ns)
-                self.pipeline.see(self.run, sighting, span, context=self.place)
-        finally:
-            self.close(end_ns)
+        if span is not None and response is not None and self._own:
+            span.set_attributes(_response_attributes(response))
+        return span
 
-    def fail(self, error: BaseException, response: ModelResponse | None = None) -> None:
+    @guarded("late span of a model call")
+    def _show_late(
+        self,
+        response: ModelResponse | None,
+        failure: str | None,
+        said: names.Attributes,
+        end_ns: int,
+    ) -> None:
+        """Show the call, unless another instrumentation has done so by now."""
+        span = self._show(response, failure)
+        if span is not None and self._own:
+            span.set_attributes(said)
+        self.close(end_ns)
+
+    def fail(
+        self,
+        error: BaseException,
+        response: ModelResponse | None = None,
+        *,
+        later: Callable[[Callable[[], object]], None] | None = None,
+    ) -> None:
         """The call raised. What is no Exception (a cancellation, an exit) is no failure of it.
 
         Args:
             error: what it raised.
             response: what had come until then.
+            later: as for `finish`.
         """
         failure = error_type(error) if isinstance(error, Exception) else None
-        self.finish(response, failure)
+        self.finish(response, failure, later=later)
 
     def _sighting(
         self, response: ModelResponse | None, failure: str | None, end_ns: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from otel_loopguard.instrumentation.clients import Wires, async_post, post
@@ -14,11 +15,19 @@ from otel_loopguard.instrumentation.wire import openai_chat, openai_responses
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from otel_loopguard.instrumentation.turns import Later
     from otel_loopguard.instrumentation.wiring import Wiring
 
 _WIRES: Final[Wires] = {"/chat/completions": openai_chat, "/responses": openai_responses}
 _CLIENT: Final = "openai._base_client"
+_RESPONSES: Final = "openai.resources.responses.responses"
 _RUNNER: Final = "openai.lib.responses_tool_runner"
+
+
+def _traces(_: Any) -> Later | None:
+    """Whether somebody wraps responses, and may show one when it is there."""
+    create = getattr(getattr(sys.modules.get(_RESPONSES), "Responses", None), "create", None)
+    return "after" if hasattr(create, "_self_wrapper") else None
 
 
 def _execution(
@@ -30,8 +39,8 @@ def _execution(
 
 
 ROWS: tuple[Row, ...] = (
-    Row(_CLIENT, "SyncAPIClient.post", post(_WIRES)),
-    Row(_CLIENT, "AsyncAPIClient.post", async_post(_WIRES)),
+    Row(_CLIENT, "SyncAPIClient.post", post(_WIRES, _traces)),
+    Row(_CLIENT, "AsyncAPIClient.post", async_post(_WIRES, _traces)),
     Row(_RUNNER, "ResponsesToolRunner._execute_function", calls(_execution)),
     Row(_RUNNER, "AsyncResponsesToolRunner._execute_function", awaits(_execution)),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from opentelemetry import trace
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from otel_loopguard.core.exchange import ModelResponse
     from otel_loopguard.instrumentation.handwritten import Handwritten
     from otel_loopguard.instrumentation.models import ModelCall
+
+Later = Literal["inside", "after"]
+"""When another instrumentation opens its span for a call: while the call runs, or after it."""
+WAIT_NS: Final = 1_000_000_000
 
 
 class Claim(NamedTuple):
@@ -66,13 +71,19 @@ class Loop:
 
 
 class Turn:
-    """One model call of a conversation, until it is finished or has failed: once."""
+    """One model call of a conversation, until it is finished or has failed: once.
 
-    __slots__ = ("_chain", "_handwritten", "call")
+    With `waits`, another instrumentation may show the call when it is over.
+    """
 
-    def __init__(self, handwritten: Handwritten, chain: Chain, call: ModelCall) -> None:
+    __slots__ = ("_chain", "_handwritten", "_later", "call")
+
+    def __init__(
+        self, handwritten: Handwritten, chain: Chain, call: ModelCall, *, waits: bool
+    ) -> None:
         self._handwritten = handwritten
         self._chain = chain
+        self._later = self._wait if waits else None
         self.call = call
 
     def finish(self, response: ModelResponse | None, end_ns: int = 0) -> None:
@@ -83,18 +94,22 @@ class Turn:
             end_ns: when, if that is not now.
         """
         if self._handwritten.settle(self):
-            self.call.finish(response, end_ns=end_ns)
+            self.call.finish(response, end_ns=end_ns, later=self._later)
             self._respond(response)
 
     def fail(self, error: BaseException, response: ModelResponse | None = None) -> None:
         """The call raised; `response` is what had come until then."""
         if self._handwritten.settle(self):
-            self.call.fail(error, response)
+            self.call.fail(error, response, later=self._later)
             self._respond(response)
 
     def later(self, task: Callable[[], object]) -> None:
         """Do something soon. Safe wherever garbage is collected."""
         self._handwritten.later(task)
+
+    def _wait(self, task: Callable[[], object]) -> None:
+        """Do something once another instrumentation had the time to show the call."""
+        self._handwritten.later(task, time.time_ns() + WAIT_NS)
 
     def _respond(self, response: ModelResponse | None) -> None:
         if response is not None:

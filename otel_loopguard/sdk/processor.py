@@ -33,8 +33,12 @@ from otel_loopguard.sdk.scope import (
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from otel_loopguard.sdk.scope import Action
+
 newest_model_span: ContextVar[trace.Span | None] = ContextVar("loopguard-model-span", default=None)
 """The foreign model span that was started last in this context: not all are made current."""
+newest_model_call: ContextVar[Action | None] = ContextVar("loopguard-model-call", default=None)
+"""The model call of ours that began last in this context: some show one when it is over."""
 
 
 class LoopGuardSpanProcessor(SpanProcessor):
@@ -176,6 +180,10 @@ def _met_call(span: SdkSpan, start: Start | None, around: Call | None) -> Call |
     call = around
     if call is None or not call.shown_by(start.role, start.name):
         call = Call(start.role, start.name, span.get_span_context().span_id)
+    if action is None and start.role is Role.MODEL:
+        newest = newest_model_call.get()
+        if newest is not None and (span.start_time or 0) <= newest.start_ns:
+            action = newest  # the span starts now, and says that it did before the call
     if action is not None and action.adopt(span, start.role, start.name):
         call.told = True
     return call

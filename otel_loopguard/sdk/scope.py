@@ -57,6 +57,7 @@ class Action(Protocol):
     """A tool or model call of ours that is under way, as the processor sees it."""
 
     run: Run
+    start_ns: int
 
     def adopt(self, span: trace.Span, role: Role | None, name: str | None) -> bool:
         """A foreign span starts inside the call: say whether it shows this very call.

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"tests.frameworks.{name}" for name in ("support", "loops", "unwrapping", "handwritten"))
+    *(
+        f"tests.frameworks.{name}"
+        for name in ("support", "loops", "unwrapping", "handwritten", "beside")
+    )
 )
 
 from examples.scripted_model import ScriptedModel  # noqa: E402
