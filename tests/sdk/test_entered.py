@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,9 @@ from opentelemetry import context as otel_context
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
+from otel_loopguard.dialects import Role
 from otel_loopguard.sdk.attach import LoopGuardSpanProcessor
+from otel_loopguard.sdk.processor import newest_model_call
 from otel_loopguard.sdk.scope import (
     Run,
     action_of,
@@ -38,6 +41,7 @@ class Call:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.start_ns = time.time_ns()
         self.met: list[tuple[Any, str | None]] = []
 
     def adopt(self, span: trace.Span, role: Any, name: str | None) -> bool:
@@ -150,3 +154,23 @@ def test_a_context_that_was_kept_in_pieces_says_nothing() -> None:
         assert action_of() is None
     with inside(enter_run(OUTER)), attached(kept):
         assert run_of() is OUTER
+
+
+def test_a_call_that_is_over_meets_the_span_that_says_it_began_before() -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(LoopGuardSpanProcessor(provider))
+    tracer = provider.get_tracer("theirs")
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+
+    def show(call: Call | None) -> None:
+        newest_model_call.set(call)
+        before = time.time_ns() if call is None else call.start_ns
+        tracer.start_span("search", start_time=before).end()
+        tracer.start_span("chat m", attributes=chat, start_time=before + 1).end()
+        tracer.start_span("chat m", attributes=chat, start_time=before).end()
+
+    call = Call(OUTER)
+    for each in (call, None):
+        contextvars.copy_context().run(show, each)
+    assert call.met == [(Role.MODEL, "m")]
+    provider.shutdown()
