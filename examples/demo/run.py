@@ -96,6 +96,7 @@ def main() -> int:
     if jaeger:
         for trace_id, pattern in dict(found).items():
             print(f"Open it: {JAEGER_UI}/trace/{trace_id}?uiFind={pattern}")
+            print(f"Or read it, where Jaeger has no page: {JAEGER_UI}/api/traces/{trace_id}")
     else:
         print("To see it in Jaeger: `make jaeger` in another terminal, then `make demo JAEGER=1`.")
     return 0
