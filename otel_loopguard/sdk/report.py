@@ -38,7 +38,7 @@ _instruments: Final = threading.RLock()
 """Held while an instrument is used, and across a fork. The SDK's instruments have locks that nobody
 renews in a forked child: one that another thread held would stop the child's agent for good."""
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
     os.register_at_fork(
         before=_instruments.acquire,
         after_in_parent=_instruments.release,

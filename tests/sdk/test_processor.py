@@ -506,3 +506,25 @@ def test_open_spans_are_remembered_up_to_a_limit() -> None:
     live = spans.pop(4)
     assert live is not None
     assert live.run.id == "4"
+
+
+def test_without_a_guard_it_is_inert(
+    signals: Signals, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the guard cannot be made, the line that adds the processor does not fail."""
+
+    def fail() -> None:
+        raise RuntimeError("no guard")
+
+    monkeypatch.setattr(runtime, "get", fail)
+    monkeypatch.setattr(runtime.boundary, "reraise", False)
+    inert = LoopGuardSpanProcessor()
+    assert runtime.boundary.faults.total() == 1
+    runtime.boundary.faults.clear()
+
+    signals.tracer_provider.add_span_processor(inert)
+    with foreign.tool() as span:
+        span.set_attribute("a", 1)
+    inert.shutdown()
+    assert inert.force_flush()
+    assert [each.name for each in signals.spans] == ["execute_tool search"]
