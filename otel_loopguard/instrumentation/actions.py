@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -37,6 +37,7 @@ class Action:
     """One call of ours that is under way.
 
     Attributes:
+        role: tool or model.
         where: how a step names the span that shows the call.
         expected: how another instrumentation will name the span that shows the call, even if that
             does not say what it shows before it ends; None if nothing is expected.
@@ -44,10 +45,8 @@ class Action:
     Args:
         pipeline: where it is told.
         run: the run it belongs to.
-        role: tool or model.
         name: the tool's or model's name.
         title: the name of our span.
-        kind: the kind of our span.
         attributes: what the span says from its start on.
         around: the span of another instrumentation that is open around the call, if any.
         parent: the context that our span hangs in; the current one if None.
@@ -55,18 +54,19 @@ class Action:
     """
 
     __slots__ = (
-        "_attributes", "_kind", "_own", "_parent", "_title", "context", "expected",
-        "name", "pipeline", "role", "run", "span", "start_ns", "where",
+        "_attributes", "_own", "_parent", "_title", "context", "expected",
+        "name", "pipeline", "run", "span", "start_ns", "where",
     )  # fmt: skip
+
+    role: ClassVar[Role]
+    span_kind: ClassVar[SpanKind]
 
     def __init__(
         self,
         pipeline: Pipeline,
         run: Run,
-        role: Role,
         name: str,
         title: str,
-        kind: SpanKind,
         attributes: names.Attributes,
         *,
         around: trace.Span | None = None,
@@ -75,13 +75,12 @@ class Action:
     ) -> None:
         self.pipeline = pipeline
         self.run = run
-        self.role = role
         self.name = name
         self.start_ns = time.time_ns()
         self.span: trace.Span | None = None
         self.where: SpanRef | None = None
         self.expected: str | None = name if later else None
-        self._title, self._kind, self._attributes = title, kind, attributes
+        self._title, self._attributes = title, attributes
         self._own = False
         self._parent = otel_context.get_current() if parent is None else parent
         if around is not None:
@@ -120,7 +119,7 @@ class Action:
         self.span = self.pipeline.tracer.start_span(
             self._title,
             self._parent,
-            kind=self._kind,
+            kind=self.span_kind,
             attributes=self._attributes,
             start_time=self.start_ns,
         )

@@ -34,6 +34,9 @@ class ModelCall(Action):
 
     __slots__ = ("_ended",)
 
+    role = Role.MODEL
+    span_kind = SpanKind.CLIENT
+
     def __init__(
         self,
         pipeline: Pipeline,
@@ -56,10 +59,8 @@ class ModelCall(Action):
         super().__init__(
             pipeline,
             run,
-            Role.MODEL,
             model or "",
             f"chat {model}" if model else "chat",
-            SpanKind.CLIENT,
             attributes,
             around=around,
             parent=parent,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.trace import SpanKind
 
 from otel_loopguard.core.guard import UNKNOWN_TOOL
-from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting
+from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.actions import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from otel_loopguard.sdk.pipeline import Pipeline
 
 _TOOL: Final = Kind.TOOL
+_HOOK: Final = Source.HOOK
 OUTSIDE: Final = Run("", scoped=False)
 """Stands for no run at all: a call that nothing ties to others can be in no loop."""
 
@@ -38,6 +39,9 @@ class ToolCall(Action):
     """One execution of a tool. Make it with `open_tool`."""
 
     __slots__ = ("_args_key", "_round", "call_id", "ended")
+
+    role = Role.TOOL
+    span_kind = SpanKind.INTERNAL
 
     def __init__(
         self,
@@ -60,10 +64,8 @@ class ToolCall(Action):
         super().__init__(
             pipeline,
             run,
-            Role.TOOL,
             name,
             f"execute_tool {shown}",
-            SpanKind.INTERNAL,
             tool_attributes(pipeline, run, shown, call_id, args_key, args),
             around=open_around(Role.TOOL, name, ours=run.span),
             parent=parent,
@@ -111,19 +113,11 @@ class ToolCall(Action):
     def _sighting(
         self, result: object, failure: str | None, outcome: Outcome | None, end_ns: int
     ) -> Sighting:
+        # By position: a name for each takes three times as long.
         return Sighting(
-            kind=_TOOL,
-            action=self.name,
-            args_key=self._args_key,
-            result=result,
-            error=failure,
-            outcome=outcome,
-            call_id=self.call_id,
-            round=self._round,
-            start_ns=self.start_ns,
-            end_ns=end_ns,
-            span=self.where,
-        )
+            _TOOL, self.name, _HOOK, MISSING, self._args_key, result, failure, outcome,
+            self.call_id, self._round, None, self.start_ns, end_ns, 0, self.where,
+        )  # fmt: skip
 
     def fail(self, error: BaseException) -> None:
         """The tool raised. What is no Exception (a cancellation, an exit) says nothing of it."""

@@ -116,12 +116,12 @@ class Reporter:
                 self._interventions.add(0)  # alerts need the series before its first increment
         if span is not None:
             span.set_attributes(names.step_attributes(seen))
-        if seen.counted:
-            _tell_agent_span(seen, run)
         if seen.utterances:
             self._speak(seen, run, span, context, conversation_id)
         if seen.changes:
             self._move_gauge(seen.changes)
+        if seen.counted and (run.foreign or seen.changes or seen.utterances):
+            _tell_agent_span(seen, run)
         if seen.ended:
             self._count_iterations(seen.ended)
 
@@ -257,7 +257,7 @@ def _tell_agent_span(seen: Observation, run: Run) -> None:
     one of somebody else is about to end.
     """
     span = run.span
-    if not (run.foreign or seen.changes or seen.utterances) or not span.is_recording():
+    if not span.is_recording():
         return
     if run.foreign:
         span.set_attribute(names.ITERATION, seen.iteration)
