@@ -16,6 +16,7 @@ from otel_loopguard.core.records import (
     WAIT_WEIGHT,
     CallRecord,
     Moment,
+    Recent,
     Streak,
     ToolRecord,
     newest,
@@ -56,9 +57,9 @@ class Evidence:
         self.moved = False
         self._settled = 0
         self._round: list[CallRecord] = []
-        self._calls: dict[tuple[str, str], CallRecord] = {}
+        self._calls: Recent[tuple[str, str], CallRecord] = Recent(MAX_CALLS)
         self._tools: dict[str, ToolRecord] = {}
-        self._results: dict[tuple[str, str], None] = {}
+        self._results: Recent[tuple[str, str], bool] = Recent(MAX_RESULTS)
 
     def clear(self) -> None:
         """Forget the records: what comes next repeats nothing."""
@@ -69,13 +70,16 @@ class Evidence:
 
     def condense(self, limit: int) -> None:
         """Forget all but the newest records."""
-        self._calls = newest(self._calls, limit)
+        self._calls.condense(limit)
         self._tools = newest(self._tools, limit)
-        self._results = newest(self._results, limit)
+        self._results.condense(limit)
 
     def earlier(self, action: str, args_key: str | None) -> CallRecord | None:
         """What is known of a call; None if it did not come yet, or is unknown."""
-        return None if args_key is None else self._calls.get((action, args_key))
+        if args_key is None:
+            return None
+        calls, key = self._calls, (action, args_key)
+        return calls.new.get(key) or calls.old.get(key)
 
     def open_round(self) -> None:
         """Another round begins.
@@ -91,7 +95,7 @@ class Evidence:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
         calls = self._calls
         key = None if step.args_key is None else (step.action, step.args_key)
-        known = None if key is None else calls.get(key)
+        known = None if key is None else calls.new.get(key) or calls.old.get(key)
         if known is None:
             seen = 0 if again else 1
             call = CallRecord(now, now, seen, 1, 1, 1.0, step.result_key, step.masked_key)
@@ -104,11 +108,7 @@ class Evidence:
         if len(self._round) < MAX_ROUND:
             self._round.append(call)
         if key is not None:
-            if known is not None:
-                del calls[key]  # to the young end
-            calls[key] = call
-            if len(calls) > MAX_CALLS:
-                del calls[next(iter(calls))]
+            calls.put(key, call)
         return call
 
     def _recount(self, call: CallRecord, step: Step, now: Moment, *, again: bool) -> None:
@@ -156,15 +156,9 @@ class Evidence:
 
     def _is_new(self, action: str, result_key: str) -> bool:
         results, key = self._results, (action, result_key)
-        size = len(results)
-        results[key] = None
-        if len(results) == size:
-            del results[key]  # to the young end
-            results[key] = None
-            return False
-        if size == MAX_RESULTS:
-            del results[next(iter(results))]
-        return True
+        known = key in results.new or key in results.old
+        results.put(key, True)  # noqa: FBT003 - a set that knows its order
+        return not known
 
     def count_tool(self, step: Step, now: Moment, *, again: bool) -> ToolRecord:
         """Take the same call for its tool's streaks, after `count_call`."""

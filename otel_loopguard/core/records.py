@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Severity, SpanRef, Step
@@ -28,6 +28,43 @@ def remember(table: dict[_K, _V], key: _K, value: _V, limit: int) -> None:
 def newest(table: dict[_K, _V], limit: int) -> dict[_K, _V]:
     """A copy of a table with its newest entries only."""
     return dict(islice(table.items(), max(0, len(table) - limit), None))
+
+
+class Recent(Generic[_K, _V]):
+    """A table of the newest entries, between half of `limit` and all of it.
+
+    It forgets the older half at once: to drop one entry for each that comes costs every step.
+
+    Attributes:
+        new: the entries that came last.
+        old: those before them, among them some that are in `new` again.
+    """
+
+    __slots__ = ("_half", "new", "old")
+
+    def __init__(self, limit: int) -> None:
+        self._half = limit // 2
+        self.new: dict[_K, _V] = {}
+        self.old: dict[_K, _V] = {}
+
+    def __len__(self) -> int:
+        return len(self.new.keys() | self.old.keys())
+
+    def put(self, key: _K, value: _V) -> None:
+        """Take an entry, or take it again."""
+        new = self.new
+        if len(new) >= self._half and key not in new:
+            self.old, self.new = new, {}
+            new = self.new
+        new[key] = value
+
+    def condense(self, limit: int) -> None:
+        """Forget all but the newest entries."""
+        self.new, self.old = newest({**self.old, **self.new}, limit), {}
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self.new, self.old = {}, {}
 
 
 class Moment(NamedTuple):
