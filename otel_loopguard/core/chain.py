@@ -29,7 +29,7 @@ class Pending:
         uid: an id that is unique within the run: the provider's where that is.
         round: shared by the calls of one response.
         asked_ns: when the response ended; 0 if it was not seen.
-        args: the arguments until it is answered, if short enough; else MISSING.
+        args: the arguments until it is answered, if they are kept and short enough; else MISSING.
         shown: whether an execution of it was seen (see `Conversations.claim`).
         answered: whether its result was seen in a request.
         result_hash: Python's hash of that result, if it was text.

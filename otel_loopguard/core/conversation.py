@@ -72,6 +72,14 @@ class Conversations:
 
     Attributes:
         ambiguous: how many requests fitted several conversations and got a new one.
+
+    Args:
+        fingerprinter: makes the digests.
+        max_chains: how many conversations are remembered.
+        ttl_ns: after how long without a request or response one is over, in nanoseconds.
+        keep_args: keep the arguments of calls until they are answered, since where the server keeps
+            the history no later request shows them; only for who may export content.
+        new_run: makes the id of a run.
     """
 
     def __init__(
@@ -80,10 +88,11 @@ class Conversations:
         *,
         max_chains: int = 1000,
         ttl_ns: int = 900 * 10**9,
+        keep_args: bool = False,
         new_run: Callable[[], str] = lambda: f"{random.getrandbits(64):016x}",
     ) -> None:
         self.ambiguous = 0
-        self._points = Points(fingerprinter)
+        self._points = Points(fingerprinter, keep_args=keep_args)
         self._ttl_ns = ttl_ns
         self._new_run = new_run
         self._runs: OrderedDict[str, Chain] = OrderedDict()

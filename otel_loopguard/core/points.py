@@ -32,7 +32,8 @@ class Fingerprints(Protocol):
 class Points:
     """Points by what a request says of them: a response id, calls with their ids, a text."""
 
-    def __init__(self, fingerprinter: Fingerprints) -> None:
+    def __init__(self, fingerprinter: Fingerprints, *, keep_args: bool) -> None:
+        self._keep_args = keep_args
         self._fingerprinter = fingerprinter
         self._index: dict[Hashable, dict[Point, None]] = {}
 
@@ -60,6 +61,8 @@ class Points:
         keys = self._args_keys(asks)
         for ask, key in zip(asks, keys, strict=False):
             call = _pending(point, ask, key, asked_ns, repeated=self._has(chain, ask.call_id))
+            if self._keep_args and asked_ns and not _is_long(ask.args):
+                call.args = ask.args
             point.calls.append(call)
             if call.args_key is not None or call.call_id is not None:
                 self._enter(point, ("call", call.call_id, call.name, call.args_key))
@@ -160,7 +163,6 @@ class Points:
 
 def _pending(point: Point, ask: Ask, key: str | None, asked_ns: int, *, repeated: bool) -> Pending:
     call_id = ask.call_id or None
-    long = isinstance(ask.args, str) and len(ask.args) > MAX_ARGS
     return Pending(
         point.chain,
         call_id=call_id,
@@ -169,5 +171,8 @@ def _pending(point: Point, ask: Ask, key: str | None, asked_ns: int, *, repeated
         uid=point.chain.new_uid(call_id, ask.name, repeated=repeated),
         round=point.round,
         asked_ns=asked_ns,
-        args=MISSING if long or not asked_ns else ask.args,
     )
+
+
+def _is_long(args: object) -> bool:
+    return isinstance(args, str) and len(args) > MAX_ARGS

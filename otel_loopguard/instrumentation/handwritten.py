@@ -67,6 +67,7 @@ class Handwritten:
             self._pipeline.guard.fingerprinter,
             max_chains=settings.max_open_spans,
             ttl_ns=int(settings.run_ttl_s * 1e9),
+            keep_args=settings.capture_content,
         )
 
     @guarded("start of a model call")

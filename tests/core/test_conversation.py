@@ -36,6 +36,7 @@ NEW, CONTINUED, FOLLOW_UP, AMBIGUOUS = LinkKind
 
 def make(**options: Any) -> Conversations:
     runs = map(str, itertools.count(1))
+    options = {"keep_args": True, **options}
     return Conversations(Fingerprinter(b"key"), new_run=lambda: next(runs), **options)
 
 
@@ -608,9 +609,13 @@ class TestServerSide:
         script.result("c1")
         assert self.sent(script, conversation_id="conv").chain is mine
 
-    def test_long_arguments_are_not_kept(self) -> None:
-        for length, kept in ((10, True), (1_000_000, False)):
-            script = Script(make())
+    def test_arguments_are_kept_if_that_is_wanted_and_they_are_short(self) -> None:
+        for keep_args, length, kept in (
+            (True, 10, True),
+            (True, 1_000_000, False),
+            (False, 10, False),
+        ):
+            script = Script(make(keep_args=keep_args))
             script.send()
             script.hear(Ask("c1", "write", "x" * length), id="resp_1")
             script.result("c1")
