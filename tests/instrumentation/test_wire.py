@@ -143,7 +143,7 @@ def client_for(api: Api, server: ScriptedModel) -> Any:
 def test_a_loop_is_one_conversation(
     api: Api, streamed: bool, model: str, bodies: list[Any]
 ) -> None:
-    conversations = Conversations(KEYS)
+    conversations = Conversations(KEYS, keep_args=True)
     runs, seen, asked = set(), [], []
     with ScriptedModel() as server, client_for(api, server) as client:
         loop = Loop(api, client, streamed, model)
@@ -173,7 +173,7 @@ def test_a_loop_is_one_conversation(
 def test_interleaved_loops_with_the_same_ids_stay_apart(
     api: Api, streamed: bool, bodies: list[Any]
 ) -> None:
-    conversations = Conversations(KEYS)
+    conversations = Conversations(KEYS, keep_args=True)
     runs: dict[int, set[str]] = {0: set(), 1: set(), 2: set()}
     with ScriptedModel() as server, client_for(api, server) as client:
         loops = [Loop(api, client, streamed, "loop-3+same-id") for _ in runs]
@@ -279,7 +279,7 @@ class TestServerSideHistory:
 
     @pytest.mark.parametrize("way", ["previous_response_id", "conversation", "conversation id"])
     def test_responses(self, way: str, bodies: list[Any]) -> None:
-        conversations = Conversations(KEYS)
+        conversations = Conversations(KEYS, keep_args=True)
         api = Responses()
         with ScriptedModel() as server, openai_client(server) as client:
             kept = client.conversations.create().id
@@ -301,7 +301,7 @@ class TestServerSideHistory:
                 assert seen.first_time
 
     def test_an_anthropic_thread(self, bodies: list[Any]) -> None:
-        conversations = Conversations(KEYS)
+        conversations = Conversations(KEYS, keep_args=True)
         request = Messages().request("loop-2", [USER])
         with ScriptedModel() as server, anthropic_client(server) as client:
             raw = client.beta.messages.create(**request, thread={"type": "create"})
@@ -817,7 +817,7 @@ def test_no_shape_makes_a_reader_raise(
     reader = wire.StreamReader()
     for event in (*parts, *events):
         reader.feed(event)
-    conversations = Conversations(KEYS)
+    conversations = Conversations(KEYS, keep_args=True)
     for request, response in itertools.product(read, [*responses_, reader.response()]):
         link = conversations.request(request, 1)
         conversations.response(link.chain, response, 1)
