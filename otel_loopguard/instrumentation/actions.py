@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -18,19 +18,15 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.model import Status as Health
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Live, Run, attach, detach, enter_action, live_spans, reference
+from otel_loopguard.sdk.scope import Live, Run, enter_action, live_spans, reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from opentelemetry.context import Context
 
     from otel_loopguard.core.model import SpanRef
     from otel_loopguard.sdk.pipeline import Pipeline
 
 logger = logging.getLogger("otel_loopguard")
-
-_R = TypeVar("_R")
 
 
 class Action:
@@ -159,14 +155,6 @@ class Action:
             self.span.end(end_ns)
             if self.where is not None:
                 live_spans.pop(self.where[1])
-
-    def inside(self, function: Callable[[], _R]) -> _R:
-        """Run something in the call's context."""
-        tokens = attach(self.context)
-        try:
-            return function()
-        finally:
-            detach(tokens)
 
 
 def open_around(
