@@ -144,10 +144,9 @@ class Action:
         return None
 
     def mark_failed(self, error_type: str) -> None:
-        """Say on our own span that the call failed. Never the text: it may hold content."""
+        """Say on our own span that the call failed."""
         if self._own and self.span is not None:
-            self.span.set_attribute(names.ERROR_TYPE, error_type)
-            self.span.set_status(Status(StatusCode.ERROR, error_type))
+            say_failed(self.span, error_type)
 
     def close(self, end_ns: int) -> None:
         """End our span; a foreign one is left to its owner."""
@@ -191,6 +190,12 @@ def _shows(span: trace.Span, role: Role, name: str | None) -> bool:
     if start is None or start.role is not role:
         return False
     return role is not Role.TOOL or start.name in (None, name)
+
+
+def say_failed(span: trace.Span, error_type: str) -> None:
+    """Say on a span that what it shows has failed. Never the text: it may hold content."""
+    span.set_attribute(names.ERROR_TYPE, error_type)
+    span.set_status(Status(StatusCode.ERROR, error_type))
 
 
 def error_type(error: BaseException) -> str:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import SpanKind
 
 from otel_loopguard.core.model import MISSING, Kind, Sighting
 from otel_loopguard.core.model import Status as Health
-from otel_loopguard.instrumentation.actions import error_type
+from otel_loopguard.instrumentation.actions import error_type, say_failed
 from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
@@ -138,8 +138,7 @@ class AgentScope:
         span = self.run.span
         span.set_attribute(names.END_REASON, "error" if failure else reason)
         if failure is not None:
-            span.set_attribute(names.ERROR_TYPE, failure)
-            span.set_status(Status(StatusCode.ERROR, failure))
+            say_failed(span, failure)
         try:
             if self._step_of is not None and reason != INTERRUPTED:
                 seen = self._sighting(result, failure)

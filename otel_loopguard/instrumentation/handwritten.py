@@ -15,11 +15,12 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.trace import Link as SpanLink
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import SpanKind
 
 from otel_loopguard.core.conversation import Answered, Chain, Conversations, Link, LinkKind
 from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import Kind, Outcome, Sighting, Source
+from otel_loopguard.instrumentation.actions import say_failed
 from otel_loopguard.instrumentation.agents import end_run, start_run
 from otel_loopguard.instrumentation.models import ModelCall, is_nested, surrounding_model_span
 from otel_loopguard.instrumentation.tools import ToolCall, capture_result, tool_attributes
@@ -162,8 +163,7 @@ class Handwritten:
             start_time=call.asked_ns or now_ns,
         )
         if answer.is_error:
-            span.set_attribute(names.ERROR_TYPE, FAILURE)
-            span.set_status(Status(StatusCode.ERROR, FAILURE))
+            say_failed(span, FAILURE)
         sighting = Sighting(
             Kind.TOOL,
             name,
