@@ -15,7 +15,7 @@ from examples.offline import AGENTS
 from otel_loopguard.dialects.otlp import spans
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.model import SpanView
+    from otel_loopguard.dialects.view import SpanView
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "demo" / "run.py"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from otel_loopguard.cli.scan import scan
 from otel_loopguard.dialects.otlp import BadLineError, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from otel_loopguard.core.model import SpanView
+    from otel_loopguard.dialects.view import SpanView
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,6 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         extra `cli` is not installed.
     """
     options = _parser().parse_args(argv)
+    if options.command == "scan":
+        with Path(options.file).open(encoding="utf-8") as lines:
+            found_any = False
+            for case in scan(lines):
+                found_any = found_any or bool(case["findings"])
+                print(json.dumps(case))
+        return int(found_any)
     try:
         from otel_loopguard.cli.tree import show  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as missing:
@@ -36,11 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="otel-loopguard", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     tree = commands.add_parser("tree", help="show a trace as a tree, with its loops marked")
     tree.add_argument("file", help="OTLP JSON lines, as a file exporter writes them; - for stdin")
     tree.add_argument("--width", type=int, help="columns; those of the terminal by default")
     tree.add_argument("--svg", metavar="FILE", help="also draw the tree into this file")
+    steps = commands.add_parser("scan", help="look for loops in a file of recorded steps")
+    steps.add_argument("file")
+    steps.add_argument("--format", choices=["steps"], default="steps")
+    steps.add_argument("--json", action="store_true")
     return parser
 
 

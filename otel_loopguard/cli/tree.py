@@ -12,7 +12,7 @@ from rich.tree import Tree
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from otel_loopguard.core.model import SpanView
+    from otel_loopguard.dialects.view import SpanView
 
 EVENT: Final = "loopguard.deadlock"
 _COLOURS: Final = {"critical": "bold red", "warning": "yellow"}

@@ -146,7 +146,7 @@ class Guard:
     def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
         """Reduce a sighting to its digests; the dear parts only where the call comes back."""
         (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
-         start_ns, end_ns, tokens, span) = sighting  # fmt: skip
+         start_ns, end_ns, tokens, span, _, _, _) = sighting  # fmt: skip
         printer = self.fingerprinter
         if kind is _AGENT:
             action = f"agent:{action}"

@@ -10,10 +10,7 @@ Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex d
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 SpanRef = tuple[int, int]
 """How a step names its span: trace id and span id, as numbers."""
@@ -126,7 +123,8 @@ class Sighting(NamedTuple):
         source: who saw it.
         args: the arguments: a mapping, any object, or JSON text as models write it.
         args_key: their digest, where the seer has made it already (a tool may change them).
-        result: what the action gave back; for a failed one the text of the failure, if known.
+        result: what the action gave back, for a model its text; for a failed one the text of the
+            failure, if known.
         error: the class of the failure (an exception's qualified name, or "error"); None if fine.
         outcome: set where the seer knows more than the values tell (an unknown tool, say).
         call_id: the provider's id of the call; attempts of one call share it.
@@ -135,6 +133,9 @@ class Sighting(NamedTuple):
         start_ns, end_ns: when it started and ended; 0 if unknown.
         tokens: input plus output tokens of a model call.
         span: the span that shows it.
+        thought: a model's reasoning, as far as shown.
+        finish: why a model stopped, in the provider's word.
+        output_tokens: how many of `tokens` the model wrote, its reasoning included.
     """
 
     kind: Kind
@@ -152,6 +153,9 @@ class Sighting(NamedTuple):
     end_ns: int = 0
     tokens: int = 0
     span: SpanRef | None = None
+    thought: object = MISSING
+    finish: str | None = None
+    output_tokens: int = 0
 
 
 class Step(NamedTuple):
@@ -273,28 +277,3 @@ class Observation(NamedTuple):
     utterances: tuple[Utterance, ...] = ()
     changes: tuple[StuckChange, ...] = ()
     ended: tuple[RunEnd, ...] = ()
-
-
-class SpanView(NamedTuple):
-    """A finished span of any origin, as the dialect readers see it.
-
-    Ids are lower-case hex. `kind` is internal, server, client, producer or consumer. `attributes`
-    and those of `events` hold what the SDK or the file gave: primitives and sequences of them.
-    """
-
-    name: str
-    kind: str
-    trace_id: str
-    span_id: str
-    parent_id: str | None
-    scope: str
-    start_ns: int
-    end_ns: int
-    is_error: bool
-    attributes: Mapping[str, object]
-    events: tuple[tuple[str, Mapping[str, object]], ...] = ()
-
-    @property
-    def reference(self) -> SpanRef:
-        """How a step names this span."""
-        return int(self.trace_id, 16), int(self.span_id, 16)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    from otel_loopguard.core.model import SpanView
+    from otel_loopguard.dialects.view import SpanView
 
 __all__ = ["Asked", "Reading", "Role", "Start", "read", "starts"]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source, SpanView
+from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
 from otel_loopguard.dialects import messages, values
 from otel_loopguard.dialects.offered import offered
 from otel_loopguard.dialects.reading import Asked, Reading, Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from otel_loopguard.dialects.view import SpanView
 
 _TRUNCATED: Final = frozenset({"length", "max_tokens"})
 _MODEL_LIBRARIES: Final = frozenset(

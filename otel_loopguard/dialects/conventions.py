@@ -10,8 +10,8 @@ from otel_loopguard.dialects.reading import Role
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from otel_loopguard.core.model import SpanView
     from otel_loopguard.dialects.reading import Reading, Start
+    from otel_loopguard.dialects.view import SpanView
 
 _BY_ATTRIBUTE: Final = (
     (openinference.KIND, openinference),

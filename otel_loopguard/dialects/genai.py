@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.model import MISSING, Outcome, SpanView
+from otel_loopguard.core.model import MISSING, Outcome
 from otel_loopguard.dialects import build, envelopes, genai_content
 from otel_loopguard.dialects.reading import Reading, Role, Start
 from otel_loopguard.dialects.values import name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from otel_loopguard.dialects.view import SpanView
 
 OPERATION: Final = "gen_ai.operation.name"
 ROLES: Final = {

@@ -8,7 +8,7 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.dialects.values import content
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.model import SpanView
+    from otel_loopguard.dialects.view import SpanView
 
 _ARGS: Final = (
     "gen_ai.tool.call.arguments",

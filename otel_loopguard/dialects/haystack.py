@@ -11,7 +11,7 @@ from otel_loopguard.dialects.values import content, count, mapping, name, sequen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from otel_loopguard.core.model import SpanView
+    from otel_loopguard.dialects.view import SpanView
 
 _ROLES: Final = {
     "haystack.agent.step.tool": Role.TOOL,

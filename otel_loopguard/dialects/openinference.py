@@ -12,7 +12,7 @@ from otel_loopguard.dialects.values import content, mapping, name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from otel_loopguard.core.model import SpanView
+    from otel_loopguard.dialects.view import SpanView
 
 KIND: Final = "openinference.span.kind"
 _ROLES: Final = {"TOOL": Role.TOOL, "LLM": Role.MODEL, "AGENT": Role.AGENT}

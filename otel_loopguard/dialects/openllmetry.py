@@ -11,7 +11,7 @@ from otel_loopguard.dialects.values import content, name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from otel_loopguard.core.model import SpanView
+    from otel_loopguard.dialects.view import SpanView
 
 KIND: Final = "traceloop.span.kind"
 _ROLES: Final = {"tool": Role.TOOL, "agent": Role.AGENT, "workflow": Role.AGENT}

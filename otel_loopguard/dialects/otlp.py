@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, cast
 
-from otel_loopguard.core.model import SpanView
+from otel_loopguard.dialects.view import SpanView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from otel_loopguard.core.model import MISSING, SpanView
+from otel_loopguard.core.model import MISSING
+
+if TYPE_CHECKING:
+    from otel_loopguard.dialects.view import SpanView
 
 PARSED: Final = 4_000_000
 """Longer texts, in characters, are not parsed as JSON."""

@@ -162,6 +162,9 @@ class ModelCall(Action):
             end_ns=end_ns,
             tokens=tokens,
             span=self.where,
+            thought=MISSING if response is None or response.thought is None else response.thought,
+            finish=None if response is None else response.finish,
+            output_tokens=0 if response is None else response.output_tokens,
         )
 
 

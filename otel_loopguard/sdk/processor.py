@@ -11,8 +11,9 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor
 from opentelemetry.sdk.trace import Span as SdkSpan
 
 from otel_loopguard import runtime
-from otel_loopguard.core.model import MISSING, SpanView, Status
+from otel_loopguard.core.model import MISSING, Status
 from otel_loopguard.dialects import Reading, Role, Start, read, starts
+from otel_loopguard.dialects.view import SpanView
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.asked import AskedCalls

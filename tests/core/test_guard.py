@@ -21,11 +21,11 @@ from otel_loopguard.core.model import (
     Severity,
     Sighting,
     Source,
-    SpanView,
     Status,
     Stuck,
     StuckChange,
 )
+from otel_loopguard.dialects.view import SpanView
 from tests.core.steps import (
     PAGE,
     SECOND,

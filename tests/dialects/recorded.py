@@ -12,8 +12,9 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from otel_loopguard.core.model import Kind, Sighting, SpanView
+from otel_loopguard.core.model import Kind, Sighting
 from otel_loopguard.dialects import Asked, Reading, Role, read
+from otel_loopguard.dialects.view import SpanView
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ALL = sorted(path.stem for path in FIXTURES.glob("*.json"))

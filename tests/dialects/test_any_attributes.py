@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_loopguard.core.model import SpanView
 from otel_loopguard.dialects import Role, read, starts
+from otel_loopguard.dialects.view import SpanView
 from tests.dialects import recorded
 
 KEYS = sorted(

@@ -1,0 +1,81 @@
+"""Step files: one JSON object a line, with an `id` and the `steps` of one case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_CUT: Final = frozenset({"length", "max_tokens"})
+
+
+def sightings(case: Mapping[str, object], number: int) -> Iterator[tuple[str, Sighting]]:
+    """The steps of one case, each with the run that it belongs to.
+
+    Args:
+        case: one line of the file.
+        number: which case it is; together with the step's number (from 1 on) it stands for a span.
+
+    Raises:
+        ValueError: a step is not of the format; says which and why.
+    """
+    clock = 0
+    for index, step in enumerate(cast("list[Mapping[str, object]]", case["steps"]), 1):
+        try:
+            start = _start(step, clock)
+            clock = start + _nanoseconds(step.get("duration_s"))
+            run = step.get("run")
+            yield str(run) if run else "", _sighting(step, (number, index), start, clock)
+        except (AttributeError, KeyError, TypeError, ValueError) as fault:  # noqa: PERF203 - names the step
+            raise ValueError(f"step {index}: {type(fault).__name__}: {fault}") from None
+
+
+def _sighting(
+    step: Mapping[str, object], where: tuple[int, int], start_ns: int, end_ns: int
+) -> Sighting:
+    kind = Kind(step["kind"])
+    usage = cast("Mapping[str, int]", step.get("usage") or {})
+    finish, result, error = step.get("finish_reason"), _captured(step, "result"), step.get("error")
+    if kind is Kind.MODEL:
+        result = _captured(step, "text")
+    elif error and result is MISSING:
+        result = error
+    named = step.get("tool") or step.get("target") or step.get("agent") or kind.value
+    return Sighting(
+        kind,
+        str(named),
+        Source.FILE,
+        args=_captured(step, "args" if kind is Kind.TOOL else "text"),
+        result=result,
+        error="error" if error else None,
+        outcome=Outcome.TRUNCATED if kind is Kind.MODEL and finish in _CUT else None,
+        round=None if step.get("round") is None else str(step["round"]),
+        agent=cast("str | None", step.get("agent")),
+        start_ns=start_ns,
+        end_ns=end_ns,
+        tokens=usage.get("input", 0) + usage.get("output", 0),
+        span=where,
+        thought=_captured(step, "thought"),
+        finish=None if finish is None else str(finish),
+        output_tokens=usage.get("output", 0),
+    )
+
+
+def _captured(step: Mapping[str, object], key: str) -> object:
+    """A value; null stands for one that was not captured."""
+    value = step.get(key)
+    return MISSING if value is None else value
+
+
+def _start(step: Mapping[str, object], clock: int) -> int:
+    """When a step began: by its own clock, or so long after the one before."""
+    if step.get("ts") is not None:
+        return _nanoseconds(step["ts"])
+    return clock + _nanoseconds(step.get("dt_s"))
+
+
+def _nanoseconds(seconds: object) -> int:
+    return int(float(cast("float", seconds or 0)) * 1e9)
