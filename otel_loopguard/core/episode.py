@@ -7,6 +7,7 @@ their own.
 from __future__ import annotations
 
 from collections import deque
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.callids import CallIds
@@ -214,7 +215,7 @@ class Episode:
             self.stuck = None
 
     def grade(
-        self, identity: str, repeats: float, limits: tuple[int, int], first: Moment
+        self, identity: str, repeats: float, limits: tuple[float, float], first: Moment
     ) -> Severity | None:
         """How bad a loop is that began at `first`; None if it is not worth a word.
 
@@ -228,7 +229,7 @@ class Episode:
         warning, critical = limits
         alert = self._alerts.get(identity)
         if alert is not None and (alert.relapsed or first.iteration > alert.first_iteration):
-            warning, critical = (warning + 1) // 2, (critical + 1) // 2
+            warning, critical = ceil(warning / 2), ceil(critical / 2)
         if repeats >= critical:
             return _CRITICAL
         return _WARNING if repeats >= warning else None

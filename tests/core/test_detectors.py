@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from otel_loopguard.core.detectors import BUILTIN, IterationBudget
-from otel_loopguard.core.detectors.base import waits
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Pattern, Sighting
+from otel_loopguard.core.names import waits
 from tests.core.steps import (
     PAGE,
     SECOND,

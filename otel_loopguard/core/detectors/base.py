@@ -1,40 +1,80 @@
-"""What all detectors share: the callable's shape and the arithmetic of waste."""
+"""What all detectors share: the callable's shape, and how a loop becomes a finding."""
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from otel_loopguard.core.model import Finding
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
-    from otel_loopguard.core.model import Finding, Step
+    from otel_loopguard.core.model import Pattern, Step
     from otel_loopguard.core.records import Moment
-
-_WORD: Final = re.compile("[a-z]+")
-_WAITING: Final = frozenset({"wait", "sleep", "delay", "pause"})
 
 
 class Detector(Protocol):
     """A callable on a frozen dataclass whose fields are its settings.
 
-    It is called after `Episode.add` took the step, holds no state of its own and does no I/O; one
-    instance serves all runs. One that has a true `only_repeats` is not asked
-    about steps that repeat nothing (`Episode.repeats`).
+    It is called after `Episode.add` took the step, holds no state and does no I/O; one serves all
+    runs. One with a true `only_repeats` is not asked about steps that repeat nothing.
     """
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """Say what is wrong with the run now, or None."""
-        ...
 
 
-@lru_cache(maxsize=256)
-def waits(action: str) -> bool:
-    """Whether a tool's name says that it only lets time pass."""
-    return not _WAITING.isdisjoint(_WORD.findall(action.lower()))
+def found(
+    episode: Episode,
+    step: Step,
+    pattern: Pattern,
+    *,
+    key: str,
+    limits: tuple[float, float],
+    first: Moment,
+    repeats: int,
+    weight: float | None = None,
+    evidence: str,
+    suggested_action: str,
+    period: int = 1,
+    action: str | None = None,
+    args_key: str | None = None,
+    wasted_calls: int | None = None,
+) -> Finding | None:
+    """Returns the finding of a loop that `step` goes on; None while it is not worth a word.
 
-
-def waste(episode: Episode, step: Step, first: Moment) -> tuple[int, float]:
-    """Tokens and seconds spent since a loop's first lap ended."""
-    seconds = (step.end_ns - first.end_ns) / 1e9 if first.end_ns and step.end_ns else 0.0
-    return episode.tokens - first.tokens, max(0.0, seconds)
+    Args:
+        episode: the run.
+        step: its newest step.
+        pattern: which deadlock.
+        key: what makes the loop the same loop later on, within its pattern.
+        limits: from which weight on it is a warning, and critical; half that for a relapse.
+        first: the loop's first step.
+        repeats: how often it went round.
+        weight: `repeats`, less where the evidence is poor.
+        evidence: one sentence, without any content.
+        suggested_action: what helps first, as a word of the recovery table.
+        period: how many steps one lap has.
+        action: the tool that comes again.
+        args_key: its arguments, where they are the same.
+        wasted_calls: calls that brought nothing; all laps but the first if not given.
+    """
+    identity, laps = f"{pattern.value}:{key}", repeats if weight is None else weight
+    severity = episode.grade(identity, laps, limits, first)
+    if severity is None:
+        return None
+    return Finding(
+        pattern=pattern,
+        severity=severity,
+        identity=identity,
+        period=period,
+        repeats=repeats,
+        evidence=evidence,
+        suggested_action=suggested_action,
+        first_span=first.span,
+        first_iteration=first.iteration,
+        action=action,
+        args_key=args_key,
+        wasted_calls=(repeats - 1) * period if wasted_calls is None else wasted_calls,
+        wasted_tokens=episode.tokens - first.tokens,
+        wasted_seconds=max(0, step.end_ns - first.end_ns) / 1e9 if first.end_ns else 0.0,
+    )

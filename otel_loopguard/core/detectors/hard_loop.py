@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from otel_loopguard.core.detectors.base import waits, waste
-from otel_loopguard.core.model import FAILED, Finding, Outcome, Pattern, Step
+from otel_loopguard.core.detectors.base import found
+from otel_loopguard.core.model import FAILED, Outcome, Pattern
+from otel_loopguard.core.names import waits
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.model import Finding, Step
 
 # Before Python 3.12 it takes long to read a member from its enum.
-_PATTERN: Final = Pattern.HARD_LOOP
-_NAME: Final = _PATTERN.value
 _PENDING: Final = Outcome.PENDING
 
 
@@ -41,27 +41,21 @@ class HardLoop:
         if cycle is not None and cycle.period > 1:
             return None
         polls = episode.polls(2) or waits(step.action)
-        limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
-        identity = f"{_NAME}:{step.action}:{step.args_key}"
-        severity = episode.grade(identity, call.weight, limits, call.first)
-        if severity is None:
-            return None
-        tokens, seconds = waste(episode, step, call.first)
         answer = "the same result" if step.outcome is not _PENDING else "no final result"
-        return Finding(
-            pattern=_PATTERN,
-            severity=severity,
-            identity=identity,
-            period=1,
+        return found(
+            episode,
+            step,
+            Pattern.HARD_LOOP,
+            key=f"{step.action}:{step.args_key}",
+            limits=(self.poll_warning, self.poll_critical)
+            if polls
+            else (self.warning, self.critical),
+            first=call.first,
             repeats=call.repeats,
+            weight=call.weight,
             evidence=f"{step.action} was called {call.repeats} times with the same arguments and "
             f"gave {answer} each time",
             suggested_action="wait_longer" if polls else "inject_correction",
-            first_span=call.first.span,
-            first_iteration=call.first.iteration,
             action=step.action,
             args_key=step.args_key,
-            wasted_calls=call.repeats - 1,
-            wasted_tokens=tokens,
-            wasted_seconds=seconds,
         )

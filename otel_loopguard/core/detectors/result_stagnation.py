@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from otel_loopguard.core.detectors.base import waste
+from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.episode import SHORT
-from otel_loopguard.core.model import Finding, Outcome, Pattern, Step
+from otel_loopguard.core.model import Outcome, Pattern
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.model import Finding, Step
 
 # Before Python 3.12 it takes long to read a member from its enum.
-_PATTERN: Final = Pattern.RESULT_STAGNATION
-_NAME: Final = _PATTERN.value
 _EMPTY: Final = Outcome.EMPTY
 
 
@@ -49,25 +48,17 @@ class ResultStagnation:
         limits = (self.warning, self.critical)
         if empty or (step.size or 0) <= self.small:
             limits = (self.small_warning, self.small_critical)
-        identity = f"{_NAME}:{step.action}:{streak.key}"
-        severity = episode.grade(identity, streak.count, limits, streak.first)
-        if severity is None:
-            return None
-        tokens, seconds = waste(episode, step, streak.first)
         what = "nothing" if empty else "the same result"
-        return Finding(
-            pattern=_PATTERN,
-            severity=severity,
-            identity=identity,
-            period=1,
+        return found(
+            episode,
+            step,
+            Pattern.RESULT_STAGNATION,
+            key=f"{step.action}:{streak.key}",
+            limits=limits,
+            first=streak.first,
             repeats=streak.count,
             evidence=f"{step.action} gave {what} {streak.count} times in a row, whatever its "
             "arguments",
             suggested_action="inject_correction",
-            first_span=streak.first.span,
-            first_iteration=streak.first.iteration,
             action=step.action,
-            wasted_calls=streak.count - 1,
-            wasted_tokens=tokens,
-            wasted_seconds=seconds,
         )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from otel_loopguard.core.detectors.base import waste
-from otel_loopguard.core.model import Finding, Pattern, Step
+from otel_loopguard.core.detectors.base import found
+from otel_loopguard.core.model import Pattern
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.model import Finding, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +49,18 @@ class RetryStorm:
             limits = (self.warning, self.critical)
         elif not alike:
             limits = (self.mixed_warning, self.mixed_critical)
-        identity = f"{Pattern.RETRY_STORM.value}:{step.action}:{streak.key}"
-        severity = episode.grade(identity, streak.weight, limits, streak.first)
-        if severity is None:
-            return None
-        tokens, seconds = waste(episode, step, streak.first)
-        return Finding(
-            pattern=Pattern.RETRY_STORM,
-            severity=severity,
-            identity=identity,
-            period=1,
+        return found(
+            episode,
+            step,
+            Pattern.RETRY_STORM,
+            key=f"{step.action}:{streak.key}",
+            limits=limits,
+            first=streak.first,
             repeats=streak.count,
+            weight=streak.weight,
             evidence=f"{step.action} failed {streak.count} times in a row in the same way, "
             f"{'with the same' if equal else 'with different'} arguments",
             suggested_action="activate_circuit_breaker",
-            first_span=streak.first.span,
-            first_iteration=streak.first.iteration,
             action=step.action,
             args_key=step.args_key if equal else None,
-            wasted_calls=streak.count - 1,
-            wasted_tokens=tokens,
-            wasted_seconds=seconds,
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from otel_loopguard.core.detectors.base import waste
+from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.evidence import MASKED_WEIGHT
-from otel_loopguard.core.model import Finding, Pattern, Step
+from otel_loopguard.core.model import Pattern
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
     from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.model import Finding, Step
 
 
 def _identity(cycle: Cycle) -> str:
@@ -41,26 +42,20 @@ class ToolOscillation:
             return None
         polls = episode.polls(cycle.period)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
-        identity = f"{Pattern.TOOL_OSCILLATION.value}:{_identity(cycle)}"
-        laps = cycle.laps if not cycle.masked else 1 + (cycle.laps - 1) * MASKED_WEIGHT
-        severity = episode.grade(identity, laps, limits, cycle.first)
-        if severity is None:
-            return None
-        tokens, seconds = waste(episode, step, cycle.first)
-        return Finding(
-            pattern=Pattern.TOOL_OSCILLATION,
-            severity=severity,
-            identity=identity,
-            period=cycle.period,
+        return found(
+            episode,
+            step,
+            Pattern.TOOL_OSCILLATION,
+            key=_identity(cycle),
+            limits=limits,
+            first=cycle.first,
             repeats=cycle.laps,
+            weight=cycle.laps if not cycle.masked else 1 + (cycle.laps - 1) * MASKED_WEIGHT,
             evidence=f"a cycle of {cycle.period} steps came {cycle.laps} times with the same calls "
             "and the same results",
             suggested_action="apply_state_latch",
-            first_span=cycle.first.span,
-            first_iteration=cycle.first.iteration,
+            period=cycle.period,
             action=step.action,
             args_key=step.args_key,
             wasted_calls=(cycle.laps - 1) * cycle.calls,
-            wasted_tokens=tokens,
-            wasted_seconds=seconds,
         )
