@@ -146,7 +146,7 @@ class Guard:
     def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
         """Reduce a sighting to its digests; the dear parts only where the call comes back."""
         (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
-         start_ns, end_ns, tokens, span, _, _, _) = sighting  # fmt: skip
+         start_ns, end_ns, tokens, span, _, _, _, recorded) = sighting  # fmt: skip
         printer = self.fingerprinter
         if kind is _AGENT:
             action = f"agent:{action}"
@@ -155,7 +155,9 @@ class Guard:
         episode = self._runs.get(run)
         earlier = None if episode is None else episode.earlier(action, args_key)
         masked_key = None
-        if earlier is not None and earlier.result_key not in (None, result_key):
+        if recorded is not None:
+            result_key, masked_key, size = recorded
+        elif earlier is not None and earlier.result_key not in (None, result_key):
             masked_key = printer.of_masked(result)
         if outcome is None:
             deep = earlier is not None or (size or 0) <= SHORT

@@ -114,6 +114,18 @@ class Status(Word):
     DEADLOCKED = "deadlocked"  # a warning or worse was spoken and the run has not recovered
 
 
+class Recorded(NamedTuple):
+    """The digests of a result, as they were made when it was seen first.
+
+    Attributes:
+        result_key, masked_key, size: as of a `Step`.
+    """
+
+    result_key: str | None
+    masked_key: str | None
+    size: int | None
+
+
 class Sighting(NamedTuple):
     """One action of a run as somebody saw it, content included. Lives for one call only.
 
@@ -136,6 +148,7 @@ class Sighting(NamedTuple):
         thought: a model's reasoning, as far as shown.
         finish: why a model stopped, in the provider's word.
         output_tokens: how many of `tokens` the model wrote, its reasoning included.
+        recorded: the result's digests, where they were made already: for a span of ours in a file.
     """
 
     kind: Kind
@@ -156,6 +169,7 @@ class Sighting(NamedTuple):
     thought: object = MISSING
     finish: str | None = None
     output_tokens: int = 0
+    recorded: Recorded | None = None
 
 
 class Step(NamedTuple):

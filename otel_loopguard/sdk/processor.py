@@ -11,16 +11,16 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor
 from opentelemetry.sdk.trace import Span as SdkSpan
 
 from otel_loopguard import runtime
-from otel_loopguard.core.model import MISSING, Status
-from otel_loopguard.dialects import Reading, Role, Start, read, starts
+from otel_loopguard.core.model import Status
+from otel_loopguard.dialects import Role, Start, read, starts
+from otel_loopguard.dialects.asked import AskedCalls
+from otel_loopguard.dialects.calls import Call, met_call, opens_run, tells
 from otel_loopguard.dialects.view import SpanView
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.asked import AskedCalls
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.report import Providers
 from otel_loopguard.sdk.scope import (
-    Call,
     Live,
     Run,
     action_of,
@@ -117,27 +117,18 @@ class LoopGuardSpanProcessor(SpanProcessor):
         return True
 
     def _read(self, span: ReadableSpan, live: Live, where: trace.SpanContext) -> None:
-        reading = read(_view(span, where), value_limit=self._value_limit)
-        if reading is None:
+        view = _view(span, where)
+        reading = read(view, value_limit=self._value_limit)
+        if reading is None or not tells(reading, live.run.id, live.call, where.span_id):
             return
-        run = live.run
-        if reading.role is not Role.AGENT:
-            if live.call is not None and not _is_first_to_tell(reading, live.call, where):
-                return
-        elif run.parent is not None and trace.format_span_id(where.span_id) == run.id:
-            run = run.parent
-        else:
-            return  # nobody's sub-agent, or one more layer of the same agent
+        run = live.run.parent if reading.role is Role.AGENT else live.run
+        if run is None:
+            return  # nobody's sub-agent
         parent = trace.set_span_in_context(trace.NonRecordingSpan(where), otel_context.Context())
         context = enter_run(run, parent)
         conversation = reading.conversation_id
-        carried_ns = (span.start_time or 0) if reading.role is Role.MODEL else None
-        for sighting in reading.sightings:
-            seen = self._asked.complete(run.id, sighting, carried_ns)
-            if seen is not None:
-                self._pipeline.see(run, seen, None, context=context, conversation_id=conversation)
-        round_id = trace.format_span_id(where.span_id)
-        self._asked.note(run.id, reading, round_id, span.end_time or 0)
+        for seen in self._asked.take(run.id, reading, view):
+            self._pipeline.see(run, seen, None, context=context, conversation_id=conversation)
 
 
 @guarded("start of the processor")
@@ -158,54 +149,29 @@ def _call_around(span: SdkSpan) -> Call | None:
 
 def _opened_run(span: SdkSpan, start: Start | None, outer: Run | None) -> Run | None:
     """The run of a foreign span: that of an agent's outermost span is its own."""
-    if start is None or start.role is not Role.AGENT:
+    if start is None or not opens_run(start, outer):
         return outer
-    parent = outer if outer is not None and outer.scoped else None
-    if parent is not None and (not parent.foreign or start.name in (None, parent.agent)):
-        return outer  # one more layer of the same agent
     run_id = trace.format_span_id(span.get_span_context().span_id)
+    parent = outer if outer is not None and outer.scoped else None
     return Run(run_id, start.name, foreign=True, span=span, parent=parent)
 
 
 def _met_call(span: SdkSpan, start: Start | None, around: Call | None) -> Call | None:
-    """The call that a foreign span is in: one that it shows, else the one around it."""
+    """The call that a foreign span is in; a call of ours that it shows is told by its hook."""
     action = action_of()
-    if start is None:
-        if action is not None:
+    call = met_call(start, span.get_span_context().span_id, around)
+    if start is None or call is None or start.role is Role.AGENT:
+        if action is not None and start is None:
             action.adopt(span, None, span.name)
-        return around
-    if start.role is Role.AGENT:
-        return around
+        return call
     if start.role is Role.MODEL:
         newest_model_span.set(span)
-    call = around
-    if call is None or not call.shown_by(start.role, start.name):
-        call = Call(start.role, start.name, span.get_span_context().span_id)
-    if action is None and start.role is Role.MODEL:
         newest = newest_model_call.get()
-        if newest is not None and (span.start_time or 0) <= newest.start_ns:
+        if action is None and newest is not None and (span.start_time or 0) <= newest.start_ns:
             action = newest  # the span starts now, and says that it did before the call
     if action is not None and action.adopt(span, start.role, start.name):
         call.told = True
     return call
-
-
-def _is_first_to_tell(reading: Reading, call: Call, where: trace.SpanContext) -> bool:
-    """Whether a span has to be read, or another one tells of the same call.
-
-    Inner spans end first, and are preferred if they show arguments and result, or what was said.
-    """
-    newest = reading.sightings[-1]
-    if not call.shown_by(reading.role, newest.action):
-        return True
-    if call.told:
-        return False
-    if reading.role is Role.MODEL:
-        shows_all = newest.result is not MISSING or bool(reading.asked)
-    else:
-        shows_all = newest.result is not MISSING and newest.args is not MISSING
-    call.told = shows_all or where.span_id == call.outermost
-    return call.told
 
 
 def _view(span: ReadableSpan, where: trace.SpanContext) -> SpanView:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 
-from otel_loopguard.dialects import Role
-
 if TYPE_CHECKING:
     from contextvars import Token
 
     from opentelemetry.context import Context
 
     from otel_loopguard.core.model import SpanRef
+    from otel_loopguard.dialects import Role
+    from otel_loopguard.dialects.calls import Call
 
     Tokens = tuple[Token[Context], Token["Run | Action | None"]]
 
@@ -164,30 +164,6 @@ def _place(context: Context | None) -> Run | Action | None:
 
 def _run_in(place: Run | Action) -> Run:
     return place if isinstance(place, Run) else place.run
-
-
-@dataclass(slots=True)
-class Call:
-    """A call as foreign spans show it: several instrumentations may each put a span around it.
-
-    Attributes:
-        role: tool or model.
-        name: the tool's name, if known when the outermost span starts.
-        outermost: the id of that span.
-        told: whether one of the spans was read already, or a hook of ours tells of the call.
-    """
-
-    role: Role
-    name: str | None
-    outermost: int
-    told: bool = False
-
-    def shown_by(self, role: Role, name: str | None) -> bool:
-        """Whether a span inside of this call's spans shows this very call.
-
-        Layers often know a model by different names.
-        """
-        return role is self.role and (role is Role.MODEL or not name or name == (self.name or name))
 
 
 class Live(NamedTuple):

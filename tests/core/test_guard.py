@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from otel_loopguard.core.guard import UNKNOWN_TOOL, Closing
 from otel_loopguard.core.model import (
+    MISSING,
     Finding,
     Kind,
     Outcome,
     Pattern,
+    Recorded,
     RunEnd,
     Severity,
     Sighting,
@@ -72,6 +74,17 @@ def test_a_step_that_is_no_call_has_no_counts() -> None:
     told = observe([call(), call(), seen(Kind.MODEL, tokens=5)])[-1]
     assert (told.repeat_count, told.same_args_seen, told.counted) == (0, False, True)
     assert told.iteration == 2
+
+
+def test_digests_that_were_made_already_are_taken_as_they_are() -> None:
+    """Of a result that is not known any more, and of one that is."""
+    recorded = Recorded("1" * 16, "2" * 16, 512)
+    for result in (MISSING, "something else"):
+        seen = Sighting(Kind.TOOL, "search", args_key="0" * 16, result=result, recorded=recorded)
+        told = observe([seen] * 3)
+        step = told[-1].step
+        assert (step.result_key, step.masked_key, step.size) == recorded
+        assert [spoken.finding.pattern.value for spoken in told[-1].utterances] == ["hard_loop"]
 
 
 def test_the_seer_may_have_made_the_digest_of_the_arguments() -> None:

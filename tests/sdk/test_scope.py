@@ -10,8 +10,8 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 
 from otel_loopguard.dialects import Role
+from otel_loopguard.dialects.calls import Call
 from otel_loopguard.sdk.scope import (
-    Call,
     Run,
     action_of,
     attach,

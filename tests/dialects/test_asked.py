@@ -7,7 +7,7 @@ import pytest
 from otel_loopguard.core.fingerprint import Fingerprinter
 from otel_loopguard.core.model import MISSING, Kind, Sighting, Source
 from otel_loopguard.dialects import Asked, Reading, Role
-from otel_loopguard.sdk.asked import MAX_ASKED, AskedCalls
+from otel_loopguard.dialects.asked import MAX_ASKED, AskedCalls
 
 ARGS = {"query": "x"}
 

@@ -8,11 +8,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.model import MISSING, Kind
+from otel_loopguard.dialects.reading import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.model import Sighting
-    from otel_loopguard.dialects import Reading
+    from otel_loopguard.dialects.reading import Reading
+    from otel_loopguard.dialects.view import SpanView
 
 MAX_ASKED: Final = 1_000
 NEAR: Final = 64
@@ -36,6 +40,21 @@ class AskedCalls:
     def __init__(self, fingerprinter: Fingerprinter) -> None:
         self._fingerprinter = fingerprinter
         self._asks: OrderedDict[tuple[str, str], _Ask] = OrderedDict()
+
+    def take(self, run_id: str, reading: Reading, view: SpanView) -> Iterator[Sighting]:
+        """What a span tells that no other has told: its sightings, completed.
+
+        Args:
+            run_id: the run that hears of it.
+            reading: what the span shows.
+            view: the span.
+        """
+        carried_ns = view.start_ns if reading.role is Role.MODEL else None
+        for sighting in reading.sightings:
+            seen = self.complete(run_id, sighting, carried_ns)
+            if seen is not None:
+                yield seen
+        self.note(run_id, reading, view.span_id, view.end_ns)
 
     def note(self, run_id: str, reading: Reading, round_id: str, now_ns: int) -> None:
         """Remember what a response asks for: a round of calls, and their arguments."""
