@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from otel_loopguard.core.model import Observation
+    from otel_loopguard.settings import Settings
 
 
-def scan(lines: Iterable[str]) -> Iterator[dict[str, object]]:
-    """One object a case: its id and its findings."""
-    settings = from_env()
+def scan(lines: Iterable[str], settings: Settings | None = None) -> Iterator[dict[str, object]]:
+    """One object a case: its id and its findings; with the settings of the environment if None."""
+    settings = settings or from_env()
     for number, line in enumerate(lines, 1):
         case = cast("Mapping[str, object]", json.loads(line))
         guard = build(settings).guard
