@@ -10,9 +10,8 @@ from collections import deque
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from otel_loopguard.core.agents import MAX_AGENTS, Record, blank
 from otel_loopguard.core.callids import CallIds
-from otel_loopguard.core.cycles import MAX_PERIOD, Cycle, Cycles
-from otel_loopguard.core.evidence import Evidence
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Severity, Status, Step, Stuck
 from otel_loopguard.core.records import (
     Alert,
@@ -26,6 +25,9 @@ from otel_loopguard.core.records import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from otel_loopguard.core.cycles import Cycle
+    from otel_loopguard.core.evidence import Evidence
 
 RING: Final = 16
 MAX_ALERTS: Final = 64
@@ -71,10 +73,10 @@ class Episode:
     """
 
     __slots__ = (
-        "_alerts", "_call_ids", "_cycles", "_evidence", "_health", "_last_action", "_model_ns",
-        "_pending_round", "_round", "_round_end_ns", "agent", "call", "closed", "consecutive",
-        "cycle", "good", "iteration", "last_seen_ns", "repeats", "run", "spoken", "steps", "stuck",
-        "tokens", "tool", "turn_start",
+        "_acts", "_alerts", "_call_ids", "_cycles", "_evidence", "_health", "_last_action",
+        "_model_ns", "_others", "_pending_round", "_round", "_round_end_ns", "_round_no", "_rounds",
+        "agent", "call", "closed", "consecutive", "cycle", "good", "iteration", "last_seen_ns",
+        "repeats", "run", "spoken", "steps", "stuck", "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -94,24 +96,26 @@ class Episode:
         self.last_seen_ns = 0
         self.closed = False
         self.spoken: dict[Pattern, Spoken] = {}
-        self._evidence = Evidence()
         self._alerts: dict[str, Alert] = {}
         self._call_ids = CallIds()
-        self._cycles = Cycles()
-        self._last_action: str | None = None
-        self._round: str | None = None
-        self._round_end_ns = 0
         self._model_ns = 0
-        self._pending_round = -MAX_PERIOD
         self._health = Status.HEALTHY
+        self._acts: str | None = None  # the agent whose record is taken up now
+        self._others: dict[str, Record] | None = None  # those of the other agents
+        self._take_up(blank())
 
     @property
     def alerts(self) -> Mapping[str, Alert]:
         """What was last said about each loop, by the finding's identity."""
         return self._alerts
 
-    def earlier(self, action: str, args_key: str | None) -> CallRecord | None:
-        """What is known of a call; None if it did not come yet, or is unknown."""
+    def earlier(
+        self, action: str, args_key: str | None, agent: str | None = None
+    ) -> CallRecord | None:
+        """What is known of an agent's call; None if it did not come yet, or is unknown."""
+        if agent is not None and agent != self._acts and self._acts is not None:
+            record = (self._others or {}).get(agent)
+            return None if record is None else record.evidence.earlier(action, args_key)
         return self._evidence.earlier(action, args_key)
 
     def add(self, step: Step) -> bool:
@@ -128,7 +132,7 @@ class Episode:
         elif step.kind is Kind.USER:
             self._start_over()
         elif step.kind is Kind.EFFECT:
-            self._evidence.progress += 1
+            self._change_world()
         self.steps.append(step)
         return True
 
@@ -141,6 +145,7 @@ class Episode:
 
     def condense(self) -> None:
         """Forget what happened long ago, to take little room while other runs are busier."""
+        self._others = None
         self._evidence.condense(CONDENSED)
         self._call_ids.condense(CONDENSED)
         self._alerts = newest(self._alerts, CONDENSED)
@@ -150,6 +155,7 @@ class Episode:
 
     def _start_over(self) -> None:
         """A user turn: what was counted is void, what was said is not forgotten."""
+        self._others = None
         self._evidence.clear()
         self._cycles.clear()
         self.consecutive = 0
@@ -161,10 +167,14 @@ class Episode:
         claim = "new" if step.call_id is None else self._call_ids.claim(step, step.call_id)
         if claim == "seen":
             return False
+        if step.agent != self._acts and step.agent is not None:
+            self._turn_to(step.agent)
         again = claim == "again"
         opens = not again and self._opens_round(step)
         if opens:
             self.iteration += 1
+            self._rounds += 1
+            self._round_no = self.iteration
             self._evidence.open_round()
         if not again:
             self.steps.append(step)
@@ -176,13 +186,15 @@ class Episode:
     def _judge(self, step: Step, *, opens: bool, again: bool) -> None:
         """Take a call into all counters."""
         evidence = self._evidence
-        now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
+        now = Moment(step.span, self._round_no, step.end_ns, self.tokens, self._model_ns)
         self.call = call = evidence.count_call(step, now, again=again)
         self.tool = tool = evidence.count_tool(step, now, again=again)
         if step.outcome is not _EMPTY:
             self.good += evidence.moved
+        if evidence.moved and self._others and tool.results is None:
+            self._change_world(but=evidence)
         if step.outcome is _PENDING:
-            self._pending_round = self.iteration
+            self._pending_round = self._rounds
         result = step.result_key if call.masked_key is None else f"~{call.masked_key}"
         if self._cycles.add(step.action, step.args_key, result, now, opens=opens):
             self.cycle = self._cycles.longest(2)
@@ -193,6 +205,36 @@ class Episode:
             self._health = self._judge_health(step, call, tool)
         else:
             self._health = _HEALTHY
+
+    def _turn_to(self, agent: str) -> None:
+        """From here on another agent of the run acts: take up the record of what it has done.
+
+        What came before any agent was named is the first one's.
+        """
+        if self._acts is not None:
+            others = self._others = self._others or {}
+            known = others.pop(agent, None)
+            remember(others, self._acts, self._put_down(), MAX_AGENTS)
+            self._take_up(known or blank())
+        self._acts = agent
+
+    def _take_up(self, record: Record) -> None:
+        (self._evidence, self._cycles, self._last_action, self.consecutive, self._round,
+         self._round_end_ns, self._round_no, self._rounds, self._pending_round,
+        ) = record  # fmt: skip
+
+    def _put_down(self) -> Record:
+        return Record(
+            self._evidence, self._cycles, self._last_action, self.consecutive, self._round,
+            self._round_end_ns, self._round_no, self._rounds, self._pending_round,
+        )  # fmt: skip
+
+    def _change_world(self, but: Evidence | None = None) -> None:
+        """Something was changed that all agents may see: what they do again now is no repeat."""
+        if but is None:
+            self._evidence.progress += 1
+        for record in (self._others or {}).values():
+            record.evidence.progress += 1
 
     def _opens_round(self, step: Step) -> bool:
         """Calls of one model response, and calls that overlap in time, are one round."""
@@ -240,7 +282,7 @@ class Episode:
 
     def polls(self, rounds: int) -> bool:
         """Whether one of the newest rounds was told to wait."""
-        return self.iteration - self._pending_round < rounds
+        return self._rounds - self._pending_round < rounds
 
     @property
     def status(self) -> Status:

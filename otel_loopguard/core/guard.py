@@ -153,7 +153,7 @@ class Guard:
         args_key = args_key or printer.of_args(args)
         result_key, size = printer.of_result(result)
         episode = self._runs.get(run)
-        earlier = None if episode is None else episode.earlier(action, args_key)
+        earlier = None if episode is None else episode.earlier(action, args_key, its_agent or agent)
         masked_key = None
         if recorded is not None:
             result_key, masked_key, size = recorded
