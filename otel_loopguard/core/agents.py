@@ -2,37 +2,98 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.cycles import MAX_PERIOD, Cycles
 from otel_loopguard.core.evidence import Evidence
+from otel_loopguard.core.records import remember
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.model import Step
 
 MAX_AGENTS: Final = 16
 """How many agents of a run are told apart; beyond it the one that was silent longest is new."""
 
 
-class Record(NamedTuple):
+class Deeds:
     """What is counted of one agent's calls; the others' neither add to it nor interrupt it.
 
     Attributes:
-        evidence, cycles: its calls, and how they repeat.
-        last_action, consecutive: its newest tool, and how often in a row it came.
-        round, round_end_ns, round_no: its newest round: name, end, and number within the run.
-        rounds: how many rounds it has had.
-        pending_round: the newest of them that was told to wait.
+        evidence: its calls, and what it learned by them.
+        cycles: how its rounds repeat.
+        consecutive: length of the streak of its newest tool.
+        waits: how many rounds ago it was told to wait; the newest is 0.
+        opened: the number within the run of its newest round.
     """
 
-    evidence: Evidence
-    cycles: Cycles
-    last_action: str | None = None
-    consecutive: int = 0
-    round: str | None = None
-    round_end_ns: int = 0
-    round_no: int = 0
-    rounds: int = 0
-    pending_round: int = -MAX_PERIOD
+    __slots__ = (
+        "_last_action", "_round", "_round_end_ns", "consecutive", "cycles", "evidence", "opened",
+        "waits",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.evidence = Evidence()
+        self.cycles = Cycles()
+        self.consecutive = 0
+        self.waits = MAX_PERIOD
+        self.opened = 0
+        self._last_action: str | None = None
+        self._round: str | None = None
+        self._round_end_ns = 0
+
+    def clear(self) -> None:
+        """Forget what was counted: what comes next repeats nothing."""
+        self.evidence.clear()
+        self.cycles.clear()
+        self.consecutive = 0
+        self._last_action = None
+
+    def opens_round(self, step: Step) -> bool:
+        """Calls of one model response, and calls that overlap in time, are one round."""
+        name, end_ns = step.round, step.end_ns
+        if name is not None and self._round is not None:
+            joins = name == self._round
+        else:
+            joins = 0 < step.start_ns < self._round_end_ns
+        if joins:
+            self._round = name or self._round
+            self._round_end_ns = max(end_ns, self._round_end_ns)
+            return False
+        self._round = name or None
+        self._round_end_ns = end_ns
+        return True
+
+    def open_round(self, number: int) -> None:
+        """Another round of this agent begins, as the run's one of that number."""
+        self.opened = number
+        self.waits += 1
+        self.evidence.open_round()
+
+    def count(self, step: Step) -> None:
+        """Take one more call for the streak of its tool."""
+        self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1
+        self._last_action = step.action
 
 
-def blank() -> Record:
-    """The record of an agent that has done nothing yet."""
-    return Record(Evidence(), Cycles())
+class Others:
+    """The agents of a run that do not act now, in the order in which they did."""
+
+    __slots__ = ("_deeds",)
+
+    def __init__(self) -> None:
+        self._deeds: dict[str, Deeds] = {}
+
+    def get(self, agent: str) -> Deeds | None:
+        """What an agent has done."""
+        return self._deeds.get(agent)
+
+    def swap(self, before: str, deeds: Deeds, agent: str) -> Deeds:
+        """One agent stops and another one acts: returns what the latter has done."""
+        known = self._deeds.pop(agent, None)
+        remember(self._deeds, before, deeds, MAX_AGENTS)
+        return known or Deeds()
+
+    def see_change(self) -> None:
+        """The world has changed: what they do again now is no repeat."""
+        for deeds in self._deeds.values():
+            deeds.evidence.progress += 1

@@ -10,7 +10,7 @@ from collections import deque
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.agents import MAX_AGENTS, Record, blank
+from otel_loopguard.core.agents import Deeds, Others
 from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Severity, Status, Step, Stuck
 from otel_loopguard.core.records import (
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from otel_loopguard.core.cycles import Cycle
-    from otel_loopguard.core.evidence import Evidence
 
 RING: Final = 16
 MAX_ALERTS: Final = 64
@@ -64,7 +63,6 @@ class Episode:
         iteration: number of tool rounds so far; a parallel round is one.
         turn_start: the iteration at which the user last spoke.
         tokens: tokens spent so far.
-        consecutive: length of the streak of the newest tool.
         good: how many steps brought something new since a finding last held.
         stuck: the worst that is wrong right now, None while healthy.
         last_seen_ns: when the newest step ended; 0 while no step said.
@@ -73,10 +71,9 @@ class Episode:
     """
 
     __slots__ = (
-        "_acts", "_alerts", "_call_ids", "_cycles", "_evidence", "_health", "_last_action",
-        "_model_ns", "_others", "_pending_round", "_round", "_round_end_ns", "_round_no", "_rounds",
-        "agent", "call", "closed", "consecutive", "cycle", "good", "iteration", "last_seen_ns",
-        "repeats", "run", "spoken", "steps", "stuck", "tokens", "tool", "turn_start",
+        "_acting", "_alerts", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent",
+        "call", "closed", "cycle", "good", "iteration", "last_seen_ns", "repeats", "run", "spoken",
+        "steps", "stuck", "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -90,7 +87,6 @@ class Episode:
         self.iteration = 0
         self.turn_start = 0
         self.tokens = 0
-        self.consecutive = 0
         self.good = 0
         self.stuck: Stuck | None = None
         self.last_seen_ns = 0
@@ -100,23 +96,26 @@ class Episode:
         self._call_ids = CallIds()
         self._model_ns = 0
         self._health = Status.HEALTHY
-        self._acts: str | None = None  # the agent whose record is taken up now
-        self._others: dict[str, Record] | None = None  # those of the other agents
-        self._take_up(blank())
+        self._acting: str | None = None
+        self._deeds = Deeds()
+        self._others: Others | None = None
 
     @property
     def alerts(self) -> Mapping[str, Alert]:
         """What was last said about each loop, by the finding's identity."""
         return self._alerts
 
-    def earlier(
-        self, action: str, args_key: str | None, agent: str | None = None
-    ) -> CallRecord | None:
+    @property
+    def consecutive(self) -> int:
+        """Length of the streak of the newest tool."""
+        return self._deeds.consecutive
+
+    def earlier(self, action: str, args_key: str | None, agent: str | None) -> CallRecord | None:
         """What is known of an agent's call; None if it did not come yet, or is unknown."""
-        if agent is not None and agent != self._acts and self._acts is not None:
-            record = (self._others or {}).get(agent)
-            return None if record is None else record.evidence.earlier(action, args_key)
-        return self._evidence.earlier(action, args_key)
+        deeds: Deeds | None = self._deeds
+        if agent is not None and self._acting is not None and agent != self._acting:
+            deeds = None if self._others is None else self._others.get(agent)
+        return None if deeds is None else deeds.evidence.earlier(action, args_key)
 
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""
@@ -132,7 +131,9 @@ class Episode:
         elif step.kind is Kind.USER:
             self._start_over()
         elif step.kind is Kind.EFFECT:
-            self._change_world()
+            self._deeds.evidence.progress += 1
+            if self._others is not None:
+                self._others.see_change()
         self.steps.append(step)
         return True
 
@@ -146,7 +147,7 @@ class Episode:
     def condense(self) -> None:
         """Forget what happened long ago, to take little room while other runs are busier."""
         self._others = None
-        self._evidence.condense(CONDENSED)
+        self._deeds.evidence.condense(CONDENSED)
         self._call_ids.condense(CONDENSED)
         self._alerts = newest(self._alerts, CONDENSED)
         self.steps.clear()
@@ -156,48 +157,49 @@ class Episode:
     def _start_over(self) -> None:
         """A user turn: what was counted is void, what was said is not forgotten."""
         self._others = None
-        self._evidence.clear()
-        self._cycles.clear()
-        self.consecutive = 0
+        self._deeds.clear()
         self.turn_start = self.iteration
-        self._last_action = None
         self._health = Status.HEALTHY
 
     def _add_call(self, step: Step) -> bool:
         claim = "new" if step.call_id is None else self._call_ids.claim(step, step.call_id)
         if claim == "seen":
             return False
-        if step.agent != self._acts and step.agent is not None:
+        if step.agent != self._acting and step.agent is not None:
             self._turn_to(step.agent)
-        again = claim == "again"
-        opens = not again and self._opens_round(step)
+        deeds, again = self._deeds, claim == "again"
+        opens = not again and deeds.opens_round(step)
         if opens:
             self.iteration += 1
-            self._rounds += 1
-            self._round_no = self.iteration
-            self._evidence.open_round()
+            deeds.open_round(self.iteration)
         if not again:
             self.steps.append(step)
-            self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1
-            self._last_action = step.action
-        self._judge(step, opens=opens, again=again)
+            deeds.count(step)
+        self._judge(deeds, step, opens=opens, again=again)
         return not again
 
-    def _judge(self, step: Step, *, opens: bool, again: bool) -> None:
+    def _turn_to(self, agent: str) -> None:
+        """Another agent acts from here on; what was done before one was named is the first's."""
+        if self._acting is not None:
+            others = self._others = self._others or Others()
+            self._deeds = others.swap(self._acting, self._deeds, agent)
+        self._acting = agent
+
+    def _judge(self, deeds: Deeds, step: Step, *, opens: bool, again: bool) -> None:
         """Take a call into all counters."""
-        evidence = self._evidence
-        now = Moment(step.span, self._round_no, step.end_ns, self.tokens, self._model_ns)
+        evidence = deeds.evidence
+        now = Moment(step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns)
         self.call = call = evidence.count_call(step, now, again=again)
         self.tool = tool = evidence.count_tool(step, now, again=again)
         if step.outcome is not _EMPTY:
             self.good += evidence.moved
-        if evidence.moved and self._others and tool.results is None:
-            self._change_world(but=evidence)
+        if evidence.moved and self._others is not None and tool.results is None:
+            self._others.see_change()
         if step.outcome is _PENDING:
-            self._pending_round = self._rounds
+            deeds.waits = 0
         result = step.result_key if call.masked_key is None else f"~{call.masked_key}"
-        if self._cycles.add(step.action, step.args_key, result, now, opens=opens):
-            self.cycle = self._cycles.longest(2)
+        if deeds.cycles.add(step.action, step.args_key, result, now, opens=opens):
+            self.cycle = deeds.cycles.longest(2)
         streak = tool.results or tool.failures
         in_row = 0 if streak is None else streak.count
         if call.weight >= 2 or in_row >= 2 or self.cycle is not None:
@@ -205,51 +207,6 @@ class Episode:
             self._health = self._judge_health(step, call, tool)
         else:
             self._health = _HEALTHY
-
-    def _turn_to(self, agent: str) -> None:
-        """From here on another agent of the run acts: take up the record of what it has done.
-
-        What came before any agent was named is the first one's.
-        """
-        if self._acts is not None:
-            others = self._others = self._others or {}
-            known = others.pop(agent, None)
-            remember(others, self._acts, self._put_down(), MAX_AGENTS)
-            self._take_up(known or blank())
-        self._acts = agent
-
-    def _take_up(self, record: Record) -> None:
-        (self._evidence, self._cycles, self._last_action, self.consecutive, self._round,
-         self._round_end_ns, self._round_no, self._rounds, self._pending_round,
-        ) = record  # fmt: skip
-
-    def _put_down(self) -> Record:
-        return Record(
-            self._evidence, self._cycles, self._last_action, self.consecutive, self._round,
-            self._round_end_ns, self._round_no, self._rounds, self._pending_round,
-        )  # fmt: skip
-
-    def _change_world(self, but: Evidence | None = None) -> None:
-        """Something was changed that all agents may see: what they do again now is no repeat."""
-        if but is None:
-            self._evidence.progress += 1
-        for record in (self._others or {}).values():
-            record.evidence.progress += 1
-
-    def _opens_round(self, step: Step) -> bool:
-        """Calls of one model response, and calls that overlap in time, are one round."""
-        name, end_ns = step.round, step.end_ns
-        if name is not None and self._round is not None:
-            joins = name == self._round
-        else:
-            joins = 0 < step.start_ns < self._round_end_ns
-        if joins:
-            self._round = name or self._round
-            self._round_end_ns = max(end_ns, self._round_end_ns)
-            return False
-        self._round = name or None
-        self._round_end_ns = end_ns
-        return True
 
     def recover(self) -> None:
         """The run is no longer stuck once enough steps brought something new."""
@@ -282,7 +239,7 @@ class Episode:
 
     def polls(self, rounds: int) -> bool:
         """Whether one of the newest rounds was told to wait."""
-        return self._rounds - self._pending_round < rounds
+        return self._deeds.waits < rounds
 
     @property
     def status(self) -> Status:
