@@ -41,7 +41,7 @@ def test_no_table_outgrows_its_limit() -> None:
                 masked_key=dice.choice([None, str(dice.randrange(5000))]),
             )
         )
-        records_of = run._evidence
+        records_of = run._deeds.evidence
         streaks = [run.tool.failures, run.tool.results] if run.tool else []
         sizes = {
             "calls": len(records_of._calls),
@@ -49,7 +49,7 @@ def test_no_table_outgrows_its_limit() -> None:
             "results": len(records_of._results),
             "ids": len(run._call_ids._newer),
             "steps": len(run.steps),
-            "round": len(run._cycles._calls),
+            "round": len(run._deeds.cycles._calls),
             "args": max((len(each.args) for each in streaks if each), default=0),
         }
         widest = {key: max(widest[key], size) for key, size in sizes.items()}

@@ -71,7 +71,7 @@ def facts_of(episode: Episode) -> Facts:
         results=tool_record.results.count if tool_record.results else 0,
         failures=failures.count if failures else 0,
         failure_weight=failures.weight if failures else 0.0,
-        laps=[episode._cycles.laps(period) for period in range(1, MAX_PERIOD + 1)],
+        laps=[episode._deeds.cycles.laps(period) for period in range(1, MAX_PERIOD + 1)],
         tokens=episode.tokens,
     )
 
@@ -337,7 +337,7 @@ def test_a_condensed_run_goes_on() -> None:
     )
     episode.condense()
     assert not episode.steps
-    assert len(episode._evidence._calls) == len(episode._evidence._results) == CONDENSED
+    assert len(episode._deeds.evidence._calls) == len(episode._deeds.evidence._results) == CONDENSED
     assert episode.earlier("search", "59") is not None
     assert episode.earlier("search", "3") is None
     assert not episode.add(tool(args="59", result="59", call_id="59"))
