@@ -110,7 +110,9 @@ class Episode:
         """Length of the streak of the newest tool."""
         return self._deeds.consecutive
 
-    def earlier(self, action: str, args_key: str | None, agent: str | None) -> CallRecord | None:
+    def earlier(
+        self, action: str, args_key: str | None, agent: str | None = None
+    ) -> CallRecord | None:
         """What is known of an agent's call; None if it did not come yet, or is unknown."""
         deeds: Deeds | None = self._deeds
         if agent is not None and self._acting is not None and agent != self._acting:

@@ -337,7 +337,8 @@ def test_a_condensed_run_goes_on() -> None:
     )
     episode.condense()
     assert not episode.steps
-    assert len(episode._deeds.evidence._calls) == len(episode._deeds.evidence._results) == CONDENSED
+    kept = episode._deeds.evidence
+    assert len(kept._calls) == len(kept._results) == CONDENSED
     assert episode.earlier("search", "59") is not None
     assert episode.earlier("search", "3") is None
     assert not episode.add(tool(args="59", result="59", call_id="59"))
