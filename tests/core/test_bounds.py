@@ -24,7 +24,7 @@ def test_a_table_drops_its_oldest_entry() -> None:
 
 
 def test_no_table_outgrows_its_limit() -> None:
-    run, dice = Episode("run"), random.Random(7)  # noqa: S311
+    run, dice = Episode("run"), random.Random(7)
     widest = dict.fromkeys(["calls", "tools", "results", "ids", "steps", "round", "args"], 0)
     outcomes = list(Outcome)
     for number in range(10_000):

@@ -1,0 +1,268 @@
+"""What must not change a verdict does not, and what must change it does: over the labelled cases
+and over loops made up.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from otel_loopguard.core.masking import mask
+from otel_loopguard.core.names import waits
+from otel_loopguard.core.records import WAIT_NS
+from tests.core.relations import (
+    Case,
+    after_healthy_steps,
+    each_step,
+    in_rounds,
+    moved,
+    observe,
+    translated,
+    verdict,
+    verdicts_interleaved,
+    with_double_gaps,
+    with_keys_in_any_order,
+    with_neutral_names,
+    with_rounds_split,
+    with_steps,
+    with_user_turn,
+    words,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.core.relations import Said
+
+CASES: list[Case] = [
+    json.loads(line)
+    for file in sorted((Path(__file__).parents[1] / "cases").glob("*.jsonl"))
+    for line in file.read_text("utf-8").splitlines()
+]
+VERDICTS = {case["id"]: verdict(case) for case in CASES}
+
+
+def changed(change: Callable[[Case], Case], by: int = 0) -> dict[str, tuple[list[Said], ...]]:
+    """The cases whose verdict is another one after a change that moved it by so many steps."""
+    found = {case["id"]: verdict(change(case)) for case in CASES}
+    return {
+        name: (VERDICTS[name], after)
+        for name, after in found.items()
+        if after != moved(VERDICTS[name], by)
+    }
+
+
+def test_the_order_of_keys_does_not_matter() -> None:
+    assert changed(lambda case: with_keys_in_any_order(case, 7)) == {}
+
+
+def test_names_of_tools_only_tell_that_they_wait() -> None:
+    quiet_by_name = {
+        case["id"]
+        for case in CASES
+        if not VERDICTS[case["id"]] and any(waits(step.get("tool") or "") for step in case["steps"])
+    }
+    differ = {
+        name: both
+        for name, both in changed(with_neutral_names).items()
+        if bool(both[0]) != bool(both[1])
+    }
+    assert differ.keys() <= quiet_by_name, differ
+
+
+def test_what_the_user_said_first_does_not_matter() -> None:
+    assert changed(lambda case: with_user_turn(case, 0), by=1) == {}
+
+
+def test_a_user_turn_right_before_a_loop_does_not_hide_it() -> None:
+    started = [case for case in CASES if case.get("loop_start") and VERDICTS[case["id"]]]
+    late = [
+        case["id"]
+        for case in started
+        if not any(
+            case["loop_start"] < each.at <= case["expect_by"] + 1
+            for each in verdict(with_user_turn(case, case["loop_start"] - 1))
+        )
+        and any(each.at <= case["expect_by"] for each in VERDICTS[case["id"]])
+    ]
+    assert late == []
+
+
+@pytest.mark.parametrize("count", [7, 60])
+def test_healthy_steps_before_neither_change_nor_delay_a_verdict(count: int) -> None:
+    assert changed(lambda case: after_healthy_steps(case, count), by=count) == {}
+
+
+def test_runs_do_not_disturb_each_other() -> None:
+    for one, other in pairwise(CASES):
+        expected = [VERDICTS[one["id"]], VERDICTS[other["id"]]]
+        assert verdicts_interleaved(one, other) == expected, (one["id"], other["id"])
+
+
+def test_longer_waits_make_nothing_worse() -> None:
+    worse = {
+        name: both
+        for name, both in changed(with_double_gaps).items()
+        if both[1] and (not both[0] or both[1][0].at < both[0][0].at)
+    }
+    assert worse == {}
+
+
+def test_texts_in_another_language_get_the_same_verdict() -> None:
+    """Unless it is a word that told what came of a step, or where a volatile value is."""
+
+    def told(case: Case) -> object:
+        steps = [each.step for each in observe(case)]
+        hidden = [mask(str(step.get("result"))).count("~") for step in case["steps"]]
+        return [(each.outcome, each.masked_key is None) for each in steps], hidden
+
+    by_structure = [case for case in CASES if told(case) == told(translated(case))]
+    differ = [
+        (case["id"], VERDICTS[case["id"]], after)
+        for case in by_structure
+        if (after := verdict(translated(case))) != VERDICTS[case["id"]]
+    ]
+    assert differ == []
+    assert len(by_structure) > 0.75 * len(CASES)
+
+
+# Loops made up -------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"])
+ARGS = st.dictionaries(
+    st.text("abcdef", min_size=1, max_size=4),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+        max_leaves=5,
+    ),
+    max_size=4,
+)
+WARNED = 3
+"""How many laps a loop has when it is warned of."""
+few_examples = settings(max_examples=40)
+
+
+@st.composite
+def laps(draw: st.DrawFn, longest: int = 5) -> Case:
+    """One lap of a loop: different calls, each with a result that says much, or with a failure."""
+    random = Random(draw(st.integers(0, 10**6)))
+    period = draw(st.integers(1, longest))
+    gap = draw(st.floats(0, 9))
+    steps = [
+        {
+            "kind": "tool",
+            "tool": f"{draw(NAMES)}_{at}",
+            "args": draw(ARGS),
+            "result": words(random, 50),
+            "dt_s": gap,
+        }
+        for at in range(period)
+    ]
+    return {"id": "made", "steps": steps}
+
+
+def repeated(lap: Case, times: int) -> Case:
+    return with_steps(lap, lap["steps"] * times)
+
+
+def failing(case: Case) -> Case:
+    return each_step(case, lambda step: {**step, "error": step["result"], "result": None})
+
+
+def first(case: Case) -> int | None:
+    """The step at which a case is first spoken of."""
+    return next((each.at for each in verdict(case)), None)
+
+
+@few_examples
+@given(laps())
+def test_a_loop_is_told_at_the_end_of_its_third_lap(lap: Case) -> None:
+    assert first(repeated(lap, 6)) == WARNED * len(lap["steps"])
+    assert first(repeated(lap, WARNED - 1)) is None
+
+
+@few_examples
+@given(laps(), st.integers(0, 90), st.integers(0, 9))
+def test_healthy_steps_before_a_loop_do_not_delay_it(lap: Case, count: int, seed: int) -> None:
+    loop = repeated(lap, 6)
+    assert verdict(after_healthy_steps(loop, count, seed)) == moved(verdict(loop), count)
+
+
+@few_examples
+@given(laps(), st.integers(0, 99), st.booleans())
+def test_names_keys_and_language_of_a_loop_do_not_matter(lap: Case, seed: int, fails: bool) -> None:
+    loop = failing(repeated(lap, 6)) if fails else repeated(lap, 6)
+    said = verdict(loop)
+    assert said
+    assert verdict(with_neutral_names(loop)) == said
+    assert verdict(with_keys_in_any_order(loop, seed)) == said
+    assert verdict(translated(loop)) == said
+
+
+@few_examples
+@given(laps(), st.data())
+def test_a_user_turn_starts_the_count_anew(lap: Case, data: st.DataObject) -> None:
+    size = len(lap["steps"])
+    at = data.draw(st.integers(1, WARNED * size - 1))
+    loop = with_user_turn(repeated(lap, 6), at)
+    assert first(loop) == at + 1 + WARNED * size
+
+
+@few_examples
+@given(laps())
+def test_after_a_warning_and_a_user_turn_a_relapse_needs_half_as_many(lap: Case) -> None:
+    size = len(lap["steps"])
+    loop = with_user_turn(repeated(lap, 2 * WARNED), WARNED * size)
+    again = [each.at for each in verdict(loop) if each.at > WARNED * size + 1]
+    assert again[0] == WARNED * size + 1 + (WARNED + 1) // 2 * size
+
+
+@few_examples
+@given(laps())
+def test_a_parallel_round_is_one_lap_whether_split_or_not(lap: Case) -> None:
+    size = len(lap["steps"])
+    parallel = in_rounds(repeated(lap, 6), size)
+    reported = first(parallel)
+    assert reported is not None
+    assert (WARNED - 1) * size < reported <= WARNED * size
+    assert verdict(with_rounds_split(parallel)) == verdict(repeated(lap, 6))
+
+
+@few_examples
+@given(laps(longest=1), st.integers(2, 6))
+def test_equal_calls_in_one_round_are_one_until_split(lap: Case, times: int) -> None:
+    round_ = in_rounds(repeated(lap, times), times)
+    assert verdict(round_) == []
+    assert bool(verdict(with_rounds_split(round_))) == (times >= WARNED)
+
+
+@few_examples
+@given(laps())
+def test_double_gaps_matter_only_where_they_become_a_wait(lap: Case) -> None:
+    gap = sum(step["dt_s"] for step in lap["steps"])
+    loop = repeated(lap, 6)
+    waits_then = gap < WAIT_NS / 1e9 <= 2 * gap
+    assert waits_then or verdict(with_double_gaps(loop)) == verdict(loop)
+
+
+@few_examples
+@given(laps(), laps(), st.integers(1, 4), st.integers(1, 4))
+def test_loops_of_two_runs_do_not_mix(one: Case, other: Case, few: int, many: int) -> None:
+    cases = (repeated(one, few), repeated(other, many))
+    assert verdicts_interleaved(*cases) == [verdict(case) for case in cases]
+
+
+@few_examples
+@given(laps(), st.integers(0, 10**6))
+def test_results_that_differ_are_no_loop(lap: Case, seed: int) -> None:
+    random = Random(seed)
+    loop = each_step(repeated(lap, 6), lambda step: {**step, "result": words(random, 50)})
+    assert verdict(loop) == []
