@@ -6,7 +6,7 @@ its keys in another order have one form. `reading` says what else counts as the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from otel_loopguard.core.plain import BIG, UnknownValueError, encode
 from otel_loopguard.core.texts import is_form_c
@@ -23,6 +23,8 @@ MAX_NODES: Final = 10_000
 MAX_DEPTH: Final = 32
 
 _LEAST: Final = -BIG
+_MAX_WORD: Final = (1 << 63) - 1
+_MIN_WORD: Final = -(1 << 63)
 _BOXES: Final = frozenset({dict, list, tuple})
 
 
@@ -78,10 +80,13 @@ def form_of(
 def plain_form(value: object, max_chars: int, max_nodes: int, max_depth: int) -> str | None:
     """The form of a value that is plain JSON and within the limits already; None of any other."""
     try:
-        whole_floats = _survey(value, max_chars, max_nodes, max_depth)
-        if whole_floats is None:
-            return None
-        text = encode(_whole(value) if whole_floats else value)
+        if not _is_flat(value, max_chars, max_nodes, max_depth):
+            whole_floats = _survey(value, max_chars, max_nodes, max_depth)
+            if whole_floats is None:
+                return None
+            if whole_floats:
+                value = _whole(value)
+        text = encode(value)
     except (RuntimeError, TypeError, ValueError):  # another thread is changing it, or no stack left
         return None
     return text if text.isascii() or is_form_c(text) else None
@@ -104,6 +109,29 @@ def _reader(max_chars: int, max_nodes: int, max_depth: int, *, named: bool) -> R
     from otel_loopguard.core.reading import Reader  # noqa: PLC0415
 
     return Reader(max_chars, max_nodes, max_depth, named=named)
+
+
+def _is_flat(value: object, room: int, nodes: int, depth: int) -> bool:
+    """Whether a value is an object of texts and numbers like most arguments, and within the limits.
+
+    What is not is left to `_survey`, which takes longer.
+    """
+    if _type_of(value) is not dict or depth < 1:
+        return False
+    for key, item in cast("dict[Any, Any]", value).items():
+        if _type_of(key) is not str:
+            return False
+        kind = _type_of(item)
+        if kind is str:
+            room -= len(item)
+        elif kind is int:
+            if not _MIN_WORD <= item <= _MAX_WORD:
+                return False
+        elif item is not None and kind is not bool:
+            return False
+        room -= len(key)
+        nodes -= 1
+    return room >= 0 and nodes >= 1
 
 
 def _survey(value: Any, room: int, nodes: int, depth: int) -> bool | None:  # noqa: C901, PLR0912 - one loop

@@ -26,6 +26,9 @@ _JSON_CHARS: Final = 32_768
 _WRAPPERS: Final = 4  # one in the other
 _BOXES: Final = frozenset({dict, list, tuple, set, frozenset})
 _NOTHING: Final = frozenset({"", "[]", "{}", "()", "null", "none", '""', "''"})
+# Before Python 3.12 it takes long to read a member from its enum.
+_OK: Final = Outcome.OK
+_EMPTY: Final = Outcome.EMPTY
 _parse: Final = json.JSONDecoder(strict=False).raw_decode
 
 
@@ -56,7 +59,7 @@ def _of_other(value: object, kind: type[object], *, deep: bool) -> Outcome:
         return Outcome.EMPTY
     if value is True or value is MISSING:
         return Outcome.ACK if value is True else Outcome.UNKNOWN
-    return _of_plain(plain(value)) if deep else Outcome.OK
+    return _of_plain(plain(value)) if deep else _OK
 
 
 def _of_text(text: str, *, deep: bool) -> Outcome:
@@ -64,14 +67,14 @@ def _of_text(text: str, *, deep: bool) -> Outcome:
     if size <= SHORT_CHARS:
         word = text.strip().lower()
         if word in _NOTHING:
-            return Outcome.EMPTY
+            return _EMPTY
         if word.rstrip(".!") in ACKS:
             return Outcome.ACK
     elif size <= _BLANK_CHARS and text.isspace():
-        return Outcome.EMPTY
+        return _EMPTY
     if ERROR_START.match(text[:SHORT_CHARS].lstrip().lower()) is not None:
         return failure_text_kind(text)
-    return _of_content(text) if deep else Outcome.OK
+    return _of_content(text) if deep else _OK
 
 
 def _of_content(text: str) -> Outcome:

@@ -6,30 +6,30 @@ A process under instrumentation that never runs an agent should not pay for them
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Pattern:
-    """A regular expression, with the methods of a compiled one that are needed here."""
+    """A regular expression, with the methods of a compiled one that are needed here.
 
-    __slots__ = ("_compiled", "_flags", "_source")
+    Attributes:
+        search, match, sub: as those of `re.Pattern`; from the first use on they are its own.
+    """
+
+    __slots__ = ("_flags", "_source", "match", "search", "sub")
+
+    search: Callable[[str], re.Match[str] | None]
+    match: Callable[[str], re.Match[str] | None]
+    sub: Callable[[str, str], str]
 
     def __init__(self, source: str, flags: int = 0) -> None:
         self._source = source
         self._flags = flags
-        self._compiled: re.Pattern[str] | None = None
 
-    def _ready(self) -> re.Pattern[str]:
-        compiled = self._compiled = re.compile(self._source, self._flags)
-        return compiled
-
-    def search(self, text: str) -> re.Match[str] | None:
-        """As `re.Pattern.search`."""
-        return (self._compiled or self._ready()).search(text)
-
-    def match(self, text: str) -> re.Match[str] | None:
-        """As `re.Pattern.match`."""
-        return (self._compiled or self._ready()).match(text)
-
-    def sub(self, replacement: str, text: str) -> str:
-        """As `re.Pattern.sub`."""
-        return (self._compiled or self._ready()).sub(replacement, text)
+    def __getattr__(self, name: str) -> object:
+        compiled = re.compile(self._source, self._flags)
+        self.search, self.match, self.sub = compiled.search, compiled.match, compiled.sub
+        return getattr(compiled, name)

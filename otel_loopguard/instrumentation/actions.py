@@ -10,7 +10,6 @@ import logging
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -18,7 +17,7 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.model import Status as Health
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Live, Run, enter_action, live_spans, reference
+from otel_loopguard.sdk.scope import Run, enter_action, live_spans, reference
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -34,6 +33,8 @@ class Action:
 
     Attributes:
         role: tool or model.
+        context: what the application's code runs in.
+        place: where a marker span hangs: below the span that shows the call.
         where: how a step names the span that shows the call.
         expected: how another instrumentation will name the span that shows the call, even if that
             does not say what it shows before it ends; None if nothing is expected.
@@ -50,8 +51,8 @@ class Action:
     """
 
     __slots__ = (
-        "_attributes", "_own", "_parent", "_title", "context", "expected",
-        "name", "pipeline", "run", "span", "start_ns", "where",
+        "_attributes", "_own", "_title", "context", "expected",
+        "name", "pipeline", "place", "run", "span", "start_ns", "where",
     )  # fmt: skip
 
     role: ClassVar[Role]
@@ -78,15 +79,11 @@ class Action:
         self.expected: str | None = name if later else None
         self._title, self._attributes = title, attributes
         self._own = False
-        self._parent = otel_context.get_current() if parent is None else parent
+        self.context = self.place = enter_action(self, parent)
         if around is not None:
             self._take(around)
         elif not later:
             self._open()
-        inside = self._parent
-        if self.span is not None and self._own:
-            inside = trace.set_span_in_context(self.span, inside)
-        self.context = enter_action(self, inside)
 
     def adopt(self, span: trace.Span, role: Role | None, name: str | None) -> bool:
         """A foreign span starts inside the call: say whether it shows this very call.
@@ -105,6 +102,7 @@ class Action:
     def _take(self, span: trace.Span) -> None:
         self.span = span
         self.where = reference(span)
+        self.place = trace.set_span_in_context(span, self.context)
         ours = {key: value for key, value in self._attributes.items() if key.startswith("loop")}
         if self.pipeline.guard.is_stuck(self.run.id):
             ours[names.STATUS] = Health.DEADLOCKED.value
@@ -112,28 +110,22 @@ class Action:
 
     def _open(self) -> None:
         self._own = True
-        self.span = self.pipeline.tracer.start_span(
+        self.span = span = self.pipeline.tracer.start_span(
             self._title,
-            self._parent,
+            self.context,
             kind=self.span_kind,
             attributes=self._attributes,
             start_time=self.start_ns,
         )
-        self.where = where = reference(self.span)
+        self.where = where = reference(span)
         if where is not None:
-            live_spans.add(where[1], Live(self.run))
+            live_spans.add(where[1], self.run)
+        self.context = self.place = trace.set_span_in_context(span, self.context)
 
     @property
     def adopted(self) -> bool:
         """Whether another instrumentation's span shows the call."""
         return self.span is not None and not self._own
-
-    @property
-    def place(self) -> Context:
-        """Where a marker span hangs: below the span that shows the call."""
-        if self.span is None or self._own:
-            return self.context
-        return trace.set_span_in_context(self.span, self.context)
 
     def showing(self) -> trace.Span | None:
         """The span that shows the call at its end; None if a foreign one has ended already."""
@@ -161,6 +153,7 @@ def open_around(
     name: str | None,
     newest: trace.Span | None = None,
     ours: trace.Span = trace.INVALID_SPAN,
+    context: Context | None = None,
 ) -> trace.Span | None:
     """The span of another instrumentation that is open around the code that runs now, if any.
 
@@ -169,8 +162,9 @@ def open_around(
         name: the tool's name; a span of another tool shows another call.
         ours: a span that is known to show something else: the agent's.
         newest: a span of that role that was started but not made current.
+        context: where the code runs.
     """
-    current = trace.get_current_span()
+    current = trace.get_current_span(context)
     if current is not ours and current is not trace.INVALID_SPAN and _shows(current, role, name):
         return current
     if newest is None or not newest.is_recording() or not _shows(newest, role, name):

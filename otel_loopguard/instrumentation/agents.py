@@ -18,7 +18,6 @@ from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.scope import (
-    Live,
     Run,
     action_of,
     current_run,
@@ -71,7 +70,7 @@ def start_run(
         title, kind=SpanKind.INTERNAL, attributes=attributes, links=links
     )
     run = Run(run_id, name, span=span, parent=outer)
-    live_spans.add(span.get_span_context().span_id, Live(run))
+    live_spans.add(span.get_span_context().span_id, run)
     return run
 
 

@@ -13,12 +13,13 @@ from opentelemetry import context as otel_context
 from otel_loopguard.instrumentation import drive, wiring
 from otel_loopguard.instrumentation.agents import AgentScope, open_agent
 from otel_loopguard.instrumentation.tools import open_tool
+from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_Open = Callable[[wiring.Wiring, dict[str, Any]], drive.Scope | None]
+_Open = Callable[[wiring.Wiring, str, dict[str, Any]], drive.Scope | None]
 _Begin = Callable[[tuple[Any, ...], dict[str, Any]], drive.Scope | None]
 
 
@@ -38,12 +39,7 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        title = name or _name_of(function)
-
-        def open_(wired: wiring.Wiring, args: dict[str, Any]) -> drive.Scope | None:
-            return open_tool(wired, title, args)
-
-        return _scoped(function, open_)
+        return _scoped(function, open_tool, name or _name_of(function))
 
     return decorate if function is None else decorate(function)
 
@@ -63,12 +59,7 @@ def agent(function: Callable[..., Any] | None = None, /, *, name: str | None = N
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        title = name or _name_of(function)
-
-        def open_(wired: wiring.Wiring, args: dict[str, Any]) -> drive.Scope | None:
-            return open_agent(wired.pipeline, title, args)
-
-        return _scoped(function, open_)
+        return _scoped(function, _open_agent, name or _name_of(function))
 
     return decorate if function is None else decorate(function)
 
@@ -124,15 +115,20 @@ def _name_of(function: object) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _scoped(function: Any, open_: _Open) -> Any:
-    """A function whose every call runs in a scope of its own."""
+def _open_agent(wired: wiring.Wiring, name: str, args: dict[str, Any]) -> AgentScope | None:
+    return open_agent(wired.pipeline, name, args)
+
+
+def _scoped(function: Any, open_: _Open, name: str) -> Any:
+    """A function whose every call runs in a scope of its own, with a name."""
     if issubclass(type(function), staticmethod | classmethod):
-        return type(function)(_scoped(function.__func__, open_))
+        return type(function)(_scoped(function.__func__, open_, name))
     named = _Arguments(function)
 
+    @guarded("start of a decorated call")
     def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> drive.Scope | None:
         wired = wiring.current()
-        return None if wired is None else open_(wired, named(args, kwargs))
+        return None if wired is None else open_(wired, name, named(args, kwargs))
 
     if inspect.iscoroutinefunction(function):
         wrapper = _coroutine(function, begin)
@@ -150,7 +146,7 @@ def _plain(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
         scope = begin(args, kwargs)
         if scope is None:
             return function(*args, **kwargs)
-        return drive.call(scope, partial(function, *args, **kwargs))
+        return drive.call(scope, function, *args, **kwargs)
 
     return wrapper
 

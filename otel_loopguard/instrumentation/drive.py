@@ -67,11 +67,11 @@ class _NoScope:
 NO_SCOPE: Final = _NoScope()
 
 
-def call(scope: Scope, function: Callable[[], _R]) -> _R:
+def call(scope: Scope, function: Callable[..., _R], /, *args: object, **kwargs: object) -> _R:
     """Call a function inside a scope."""
     tokens = attach(scope.context)
     try:
-        result = function()
+        result = function(*args, **kwargs)
     except BaseException as error:
         detach(tokens)
         scope.fail(error)

@@ -27,7 +27,7 @@ def calls(begin: Begin) -> Factory:
             scope = safe(wired, instance, args, kwargs)
             if scope is None:
                 return wrapped(*args, **kwargs)
-            return drive.call(scope, partial(wrapped, *args, **kwargs))
+            return drive.call(scope, wrapped, *args, **kwargs)
 
         return wrapper
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from otel_loopguard.instrumentation.wiring import Wiring
     from otel_loopguard.sdk.pipeline import Pipeline
 
+# Before Python 3.12 it takes long to read a member from its enum.
+_ROLE: Final = Role.TOOL
 _TOOL: Final = Kind.TOOL
 _HOOK: Final = Source.HOOK
 OUTSIDE: Final = Run("", scoped=False)
@@ -48,13 +50,14 @@ class ToolCall(Action):
         pipeline: Pipeline,
         run: Run,
         name: str,
-        args: object,
-        args_key: str | None,
+        title: str,
+        attributes: names.Attributes,
         *,
+        args_key: str | None,
         call_id: str | None,
         round_id: str | None,
-        shown: str,
-        parent: Context | None,
+        around: trace.Span | None,
+        parent: Context,
         later: bool,
     ) -> None:
         self.ended = False
@@ -62,14 +65,7 @@ class ToolCall(Action):
         self._round = round_id
         self._args_key = args_key
         super().__init__(
-            pipeline,
-            run,
-            name,
-            f"execute_tool {shown}",
-            tool_attributes(pipeline, run, shown, call_id, args_key, args),
-            around=open_around(Role.TOOL, name, ours=run.span),
-            parent=parent,
-            later=later,
+            pipeline, run, name, title, attributes, around=around, parent=parent, later=later
         )
 
     def is_call(self, name: str, call_id: str | None) -> bool:
@@ -103,21 +99,16 @@ class ToolCall(Action):
             self.mark_failed(failure)
         try:
             if self.run is not OUTSIDE:
-                seen = self._sighting(result, failure, outcome, end_ns)
+                # By position: a name for each takes three times as long.
+                seen = Sighting(
+                    _TOOL, self.name, _HOOK, MISSING, self._args_key, result, failure, outcome,
+                    self.call_id, self._round, None, self.start_ns, end_ns, 0, self.where,
+                )  # fmt: skip
                 self.pipeline.see(self.run, seen, span, context=self.place)
             if self.pipeline.settings.capture_content and span is not None and failure is None:
                 capture_result(span, result)
         finally:
             self.close(end_ns)
-
-    def _sighting(
-        self, result: object, failure: str | None, outcome: Outcome | None, end_ns: int
-    ) -> Sighting:
-        # By position: a name for each takes three times as long.
-        return Sighting(
-            _TOOL, self.name, _HOOK, MISSING, self._args_key, result, failure, outcome,
-            self.call_id, self._round, None, self.start_ns, end_ns, 0, self.where,
-        )  # fmt: skip
 
     def fail(self, error: BaseException) -> None:
         """The tool raised. What is no Exception (a cancellation, an exit) says nothing of it."""
@@ -158,7 +149,6 @@ def tool_attributes(
     return attributes
 
 
-@guarded("start of a tool call")
 def open_tool(
     wired: Wiring,
     name: str,
@@ -168,7 +158,7 @@ def open_tool(
     offered: bool = True,
     later: bool = False,
 ) -> ToolCall | None:
-    """Begin a tool call; None if an outer layer shows it already.
+    """Begin a tool call; None if an outer layer shows it already. To be called behind a boundary.
 
     Args:
         wired: where it is told, and the conversations that may have asked for it.
@@ -179,25 +169,29 @@ def open_tool(
             therefore content.
         later: another instrumentation is about to show this call on a span of its own.
     """
-    run, around = here()
-    if isinstance(around, ToolCall) and around.is_call(name, call_id):
+    context, run, outer = here()
+    if isinstance(outer, ToolCall) and outer.is_call(name, call_id):
         return None
-    args_key = wired.pipeline.guard.fingerprinter.of_args(args)
+    pipeline, parent = wired.pipeline, context
+    args_key = pipeline.guard.fingerprinter.of_args(args)
     claim = wired.claim(name, args_key, call_id)
     if claim is not None:
-        run, call_id, round_id, parent = claim
+        run, call_id, round_id, asked_in = claim
+        parent = context if asked_in is None else asked_in
     else:
         round_id = None if call_id is None or run is None else rounds.of(run.id, call_id)
-        parent = None
+    run = run or OUTSIDE
+    shown = name if offered else UNKNOWN_TOOL
     return ToolCall(
-        wired.pipeline,
-        run or OUTSIDE,
+        pipeline,
+        run,
         name,
-        args,
-        args_key,
+        f"execute_tool {shown}",
+        tool_attributes(pipeline, run, shown, call_id, args_key, args),
+        args_key=args_key,
         call_id=call_id,
         round_id=round_id,
-        shown=name if offered else UNKNOWN_TOOL,
+        around=open_around(_ROLE, name, ours=run.span, context=context),
         parent=parent,
         later=later,
     )

@@ -21,7 +21,6 @@ from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.report import Providers
 from otel_loopguard.sdk.scope import (
-    Live,
     Run,
     action_of,
     enter_run,
@@ -67,44 +66,17 @@ class LoopGuardSpanProcessor(SpanProcessor):
             self._asked = AskedCalls(made.guard.fingerprinter)
         self._value_limit = SpanLimits().max_span_attribute_length
 
-    @guarded("processor.on_start")
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Find the run of someone else's span; say on the span if that run is stuck."""
         scope = span.instrumentation_scope
-        if scope is not None and scope.name == names.SCOPE:
-            return  # who has made it knows its run, and has said so
-        where = span.context
-        if not self.active or where is None:
-            return
-        outer = run_of(parent_context) or _run_of_parent(span)
-        current = run_of()
-        outer = inner(outer, current) if outer is not None and current is not None else outer
-        start = starts(span.name, scope.name if scope else "", span.attributes or {})
-        run = _opened_run(span, start, outer)
-        call = _met_call(span, start, _call_around(span) if run is outer else None)
-        if run is None:
-            run = Run(trace.format_span_id(where.span_id), scoped=False)
-        live_spans.add(where.span_id, Live(run, call))
-        is_stuck = self._pipeline.guard.is_stuck
-        if is_stuck(run.id) or (outer is not None and outer is not run and is_stuck(outer.id)):
-            span.set_attribute(names.STATUS, Status.DEADLOCKED.value)
+        if scope is None or scope.name != names.SCOPE:  # who has made one of ours knows its run
+            self._place(span, parent_context)
 
-    @guarded("processor.on_end")
     def on_end(self, span: ReadableSpan) -> None:
-        """Read what the span shows, and let the guard have it."""
+        """Read what someone else's span shows, and let the guard have it."""
         scope = span.instrumentation_scope
-        if scope is not None and scope.name == names.SCOPE:
-            return
-        where = span.context
-        live = live_spans.pop(where.span_id) if where is not None else None
-        if not self.active or where is None or live is None:
-            return
-        if names.RUN_ID not in (span.attributes or {}):
-            self._read(span, live, where)
-        elif live.call is not None:
-            live.call.told = True  # by the hook that has taken this span
-        if trace.format_span_id(where.span_id) == live.run.id:
-            self._pipeline.end_run(live.run, "closed")
+        if scope is None or scope.name != names.SCOPE:
+            self._take(span)
 
     def shutdown(self) -> None:
         """Do nothing more."""
@@ -116,19 +88,54 @@ class LoopGuardSpanProcessor(SpanProcessor):
         """Nothing is held back here."""
         return True
 
-    def _read(self, span: ReadableSpan, live: Live, where: trace.SpanContext) -> None:
+    @guarded("processor.on_start")
+    def _place(self, span: SdkSpan, parent_context: Context | None) -> None:
+        scope = span.instrumentation_scope
+        where = span.context
+        if not self.active or where is None:
+            return
+        outer = run_of(parent_context) or _run_of_parent(span)
+        current = run_of()
+        outer = inner(outer, current) if outer is not None and current is not None else outer
+        start = starts(span.name, scope.name if scope else "", span.attributes or {})
+        run = _opened_run(span, start, outer)
+        call = _met_call(span, start, _call_around(span) if run is outer else None)
+        if run is None:
+            run = Run(trace.format_span_id(where.span_id), scoped=False)
+        live_spans.add(where.span_id, run, call)
+        is_stuck = self._pipeline.guard.is_stuck
+        if is_stuck(run.id) or (outer is not None and outer is not run and is_stuck(outer.id)):
+            span.set_attribute(names.STATUS, Status.DEADLOCKED.value)
+
+    @guarded("processor.on_end")
+    def _take(self, span: ReadableSpan) -> None:
+        where = span.context
+        live = live_spans.pop(where.span_id) if where is not None else None
+        if not self.active or where is None or live is None:
+            return
+        run, call = live
+        if names.RUN_ID not in (span.attributes or {}):
+            self._read(span, run, call, where)
+        elif call is not None:
+            call.told = True  # by the hook that has taken this span
+        if trace.format_span_id(where.span_id) == run.id:
+            self._pipeline.end_run(run, "closed")
+
+    def _read(
+        self, span: ReadableSpan, run: Run, call: Call | None, where: trace.SpanContext
+    ) -> None:
         view = _view(span, where)
         reading = read(view, value_limit=self._value_limit)
-        if reading is None or not tells(reading, live.run.id, live.call, where.span_id):
+        if reading is None or not tells(reading, run.id, call, where.span_id):
             return
-        run = live.run.parent if reading.role is Role.AGENT else live.run
-        if run is None:
+        outer = run.parent if reading.role is Role.AGENT else run
+        if outer is None:
             return  # nobody's sub-agent
         parent = trace.set_span_in_context(trace.NonRecordingSpan(where), otel_context.Context())
-        context = enter_run(run, parent)
+        context = enter_run(outer, parent)
         conversation = reading.conversation_id
-        for seen in self._asked.take(run.id, reading, view):
-            self._pipeline.see(run, seen, None, context=context, conversation_id=conversation)
+        for seen in self._asked.take(outer.id, reading, view):
+            self._pipeline.see(outer, seen, None, context=context, conversation_id=conversation)
 
 
 @guarded("start of the processor")
@@ -144,7 +151,7 @@ def _run_of_parent(span: SdkSpan) -> Run | None:
 
 def _call_around(span: SdkSpan) -> Call | None:
     around = live_spans.get(span.parent.span_id) if span.parent is not None else None
-    return None if around is None else around.call
+    return None if around is None else around[1]
 
 
 def _opened_run(span: SdkSpan, start: Start | None, outer: Run | None) -> Run | None:

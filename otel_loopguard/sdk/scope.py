@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -79,7 +79,8 @@ _entered: ContextVar[Run | Action | None] = ContextVar("loopguard-entered", defa
 def reference(span: trace.Span) -> SpanRef | None:
     """How a step names its span; None if it is not valid."""
     where = span.get_span_context()
-    return (where.trace_id, where.span_id) if where.is_valid else None
+    trace_id, span_id = where.trace_id, where.span_id
+    return (trace_id, span_id) if trace_id and span_id else None
 
 
 def run_of(context: Context | None = None) -> Run | None:
@@ -91,16 +92,19 @@ def run_of(context: Context | None = None) -> Run | None:
     return run if run.id else None
 
 
-def here() -> tuple[Run | None, Action | None]:
-    """Where the code that runs now is: its run, and the call that is under way, if any."""
-    place = _place(None)
+def here() -> tuple[Context, Run | None, Action | None]:
+    """Where the code that runs now is: its context, its run, the call under way, if any."""
+    context = otel_context.get_current()
+    place: Any = context.get(_PLACE)
+    if place is not _entered.get():
+        place = _innermost(place)
     if place is None or isinstance(place, Run):
         run, action = place, None
     else:
         run, action = place.run, place
     if run is None or not run.id:
-        run = run_around()
-    return run, action
+        run = run_around(context)
+    return context, run, action
 
 
 def enter_run(run: Run, context: Context | None = None) -> Context:
@@ -121,7 +125,7 @@ def enter_action(action: Action, context: Context | None = None) -> Context:
 
 def attach(context: Context) -> Tokens:
     """Run what follows in a context of ours, until `detach`."""
-    place: Any = otel_context.get_value(_PLACE, context)
+    place: Any = context.get(_PLACE)
     return otel_context.attach(context), _entered.set(place)
 
 
@@ -144,17 +148,22 @@ def inner(run: Run, other: Run) -> Run:
 
 
 def _place(context: Context | None) -> Run | Action | None:
-    """Where a context is; the code that runs may be further inside than the context attached.
+    """Where a context is; without one, the code that runs."""
+    place: Any = otel_context.get_value(_PLACE, context)
+    if context is None:
+        return _innermost(place)
+    return None if isinstance(place, dict) else place  # as below
+
+
+def _innermost(place: Any) -> Run | Action | None:
+    """Where the code that runs is: it may be further inside than the context that is attached.
 
     Other instrumentations attach contexts that they have kept from before.
     """
-    place: Any = otel_context.get_value(_PLACE, context)
-    if isinstance(place, dict):  # pydantic, with which others keep a context, takes a Run apart
-        return _entered.get() if context is None else None
-    if context is not None or place is None:
-        return place
     entered = _entered.get()
-    if entered is None or entered is place:
+    if isinstance(place, dict):  # pydantic, with which others keep a context, takes a Run apart
+        return entered
+    if place is None or entered is None or entered is place:
         return place
     run, other = _run_in(place), _run_in(entered)
     if run.id == other.id:
@@ -166,11 +175,8 @@ def _run_in(place: Run | Action) -> Run:
     return place if isinstance(place, Run) else place.run
 
 
-class Live(NamedTuple):
-    """What is known of a span that is open: its run, and the call that it is in."""
-
-    run: Run
-    call: Call | None = None
+Live = tuple[Run, "Call | None"]
+"""What is known of a span that is open: its run, and the call that it is in."""
 
 
 class LiveSpans:
@@ -184,9 +190,9 @@ class LiveSpans:
         self._spans: OrderedDict[int, Live] = OrderedDict()
         self._limit = limit
 
-    def add(self, span_id: int, live: Live) -> None:
+    def add(self, span_id: int, run: Run, call: Call | None = None) -> None:
         """A span starts."""
-        self._spans[span_id] = live
+        self._spans[span_id] = run, call
         if len(self._spans) > self._limit:
             self._spans.popitem(last=False)
 
@@ -217,5 +223,5 @@ def run_below(parent: trace.SpanContext) -> Run:
     """The run of what hangs below a span: that span's, or the trace's if it is not open here."""
     live = live_spans.get(parent.span_id)
     if live is not None:
-        return live.run
+        return live[0]
     return Run(trace.format_trace_id(parent.trace_id), scoped=False)

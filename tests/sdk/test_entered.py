@@ -130,8 +130,8 @@ def test_foreign_spans_started_from_a_kept_context_are_in_the_inner_run() -> Non
     for started, run in ((span, INNER), (alone, None)):
         live = live_spans.get(started.get_span_context().span_id)
         assert live is not None
-        assert run is None or live.run is run
-        assert run is not None or not live.run.scoped
+        assert run is None or live[0] is run
+        assert run is not None or not live[0].scoped
         started.end()
     provider.shutdown()
 

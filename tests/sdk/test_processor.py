@@ -20,7 +20,7 @@ import otel_loopguard
 from otel_loopguard import runtime
 from otel_loopguard.core.model import Kind, Sighting
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
-from otel_loopguard.sdk.scope import Live, LiveSpans, Run, live_spans
+from otel_loopguard.sdk.scope import LiveSpans, Run, live_spans
 from tests.signals import Signals, attributes
 
 if TYPE_CHECKING:
@@ -470,7 +470,7 @@ def test_spans_that_lack_what_spans_have(
     bare = ReadableSpan("execute_tool search")
     processor.on_end(bare)
     where = trace.SpanContext(1, 2, is_remote=False, trace_flags=trace.TraceFlags(1))
-    live_spans.add(2, Live(Run("r")))
+    live_spans.add(2, Run("r"))
     processor.on_end(ReadableSpan("execute_tool search", where))
     processor.on_end(ReadableSpan("execute_tool search", where))
     assert signals.spans == []
@@ -500,12 +500,12 @@ def test_after_its_shutdown_it_does_nothing(
 def test_open_spans_are_remembered_up_to_a_limit() -> None:
     spans = LiveSpans(limit=3)
     for n in range(5):
-        spans.add(n, Live(Run(str(n))))
+        spans.add(n, Run(str(n)))
     assert [spans.get(n) is not None for n in range(5)] == [False, False, True, True, True]
     assert spans.pop(0) is None
     live = spans.pop(4)
     assert live is not None
-    assert live.run.id == "4"
+    assert live[0].id == "4"
 
 
 def test_without_a_guard_it_is_inert(
