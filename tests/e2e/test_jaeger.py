@@ -16,7 +16,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from tests.e2e.backends.jaeger import Jaeger, JaegerMissing, Ports
+from tests.e2e.backends.jaeger import Jaeger, Ports
+from tests.e2e.backends.programs import ProgramMissing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +77,7 @@ def test_two_run_side_by_side_but_not_on_the_same_ports(jaeger: Jaeger) -> None:
     with Jaeger() as other:
         assert other.ui != jaeger.ui
     taken = Ports(ui=int(jaeger.ui.rpartition(":")[2]))
-    with pytest.raises(JaegerMissing, match=f"Port {taken.ui} is taken"), Jaeger(taken):
+    with pytest.raises(ProgramMissing, match=f"Port {taken.ui} is taken"), Jaeger(taken):
         pass
 
 
