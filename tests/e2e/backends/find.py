@@ -32,4 +32,5 @@ def is_here(name: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(not all([is_here(name) for name in PROGRAMS]))
+    found = [is_here(name) for name in PROGRAMS]
+    sys.exit(not all(found))
