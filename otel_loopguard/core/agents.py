@@ -96,4 +96,4 @@ class Others:
     def see_change(self) -> None:
         """The world has changed: what they do again now is no repeat."""
         for deeds in self._deeds.values():
-            deeds.evidence.progress += 1
+            deeds.evidence.see_change()

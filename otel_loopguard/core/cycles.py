@@ -14,6 +14,9 @@ MAX_PERIOD: Final = 8
 MAX_ROUND: Final = 64
 """Calls of one round that are told apart; a larger round is unknown, which equals nothing."""
 
+NOT_CAPTURED: Final = "?"
+"""Stands for the result of a call that did not fail and whose result was not captured."""
+
 Call = tuple[str, str | None, str | None]
 """Action, digests of arguments and result."""
 Element = tuple[str, str, str]
@@ -45,6 +48,11 @@ class Cycle(NamedTuple):
     def masked(self) -> bool:
         """Whether some of the results are only equal with their volatile values hidden."""
         return any(result_key.startswith("~") for round_ in self.lap for _, _, result_key in round_)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether some of the results are not known."""
+        return any(result_key == NOT_CAPTURED for round_ in self.lap for _, _, result_key in round_)
 
 
 class Cycles:

@@ -7,11 +7,12 @@ their own.
 from __future__ import annotations
 
 from collections import deque
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.agents import Deeds, Others
 from otel_loopguard.core.callids import CallIds
+from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Severity, Status, Step, Stuck
 from otel_loopguard.core.records import (
     Alert,
@@ -125,6 +126,7 @@ class Episode:
         if step.kind is _TOOL or step.kind is _AGENT:
             return self._add_call(step)
         if step.kind is Kind.RETRY:
+            self._deeds.evidence.replayed = self.iteration
             return False
         if step.kind is Kind.MODEL:
             self.tokens += step.tokens
@@ -133,7 +135,7 @@ class Episode:
         elif step.kind is Kind.USER:
             self._start_over()
         elif step.kind is Kind.EFFECT:
-            self._deeds.evidence.progress += 1
+            self._deeds.evidence.see_change()
             if self._others is not None:
                 self._others.see_change()
         self.steps.append(step)
@@ -195,16 +197,18 @@ class Episode:
         self.tool = tool = evidence.count_tool(step, now, again=again)
         if step.outcome is not _EMPTY:
             self.good += evidence.moved
-        if evidence.moved and self._others is not None and tool.results is None:
+        if evidence.changed and self._others is not None:
             self._others.see_change()
         if step.outcome is _PENDING:
             deeds.waits = 0
         result = step.result_key if call.masked_key is None else f"~{call.masked_key}"
+        if result is None and step.outcome not in FAILED:
+            result = NOT_CAPTURED
         if deeds.cycles.add(step.action, step.args_key, result, now, opens=opens):
             self.cycle = deeds.cycles.longest(2)
         streak = tool.results or tool.failures
         in_row = 0 if streak is None else streak.count
-        if call.weight >= 2 or in_row >= 2 or self.cycle is not None:
+        if call.repeats >= 2 or in_row >= 2 or self.cycle is not None:
             self.repeats = True
             self._health = self._judge_health(step, call, tool)
         else:
@@ -230,7 +234,7 @@ class Episode:
         warning, critical = limits
         alert = self._alerts.get(identity)
         if alert is not None and (alert.relapsed or first.iteration > alert.first_iteration):
-            warning, critical = ceil(warning / 2), ceil(critical / 2)
+            warning, critical = _half(warning), _half(critical)
         if repeats >= critical:
             return _CRITICAL
         return _WARNING if repeats >= warning else None
@@ -251,10 +255,14 @@ class Episode:
     def _judge_health(self, step: Step, call: CallRecord, tool: ToolRecord) -> Status:
         period = self.cycle.period if self.cycle is not None else 1
         equal_results = tool.results.count if tool.results is not None else 0
-        repeats = call.weight >= 2 or period > 1
+        repeats = call.same >= 2 <= call.weight or period > 1
         if step.outcome in FAILED or self.polls(max(period, 2)):
             return _HEALTHY
         says_much = step.outcome is _EMPTY or (step.size or 0) > SHORT
         if equal_results >= (3 if says_much else 6):
             return _STAGNANT
         return _REPEATING if repeats else _HEALTHY
+
+
+def _half(limit: float) -> float:
+    return ceil(limit / 2) if limit < inf else inf

@@ -6,11 +6,27 @@ import re
 from functools import lru_cache
 from typing import Final
 
-_WORD: Final = re.compile("[a-z]+")
+_WORD: Final = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _WAITING: Final = frozenset({"wait", "sleep", "delay", "pause"})
+_CHANGING: Final = frozenset(
+    {
+        *("edit", "write", "create", "update", "delete", "remove", "insert", "apply", "patch"),
+        *("replace", "save", "commit", "move", "rename", "append", "overwrite", "modify", "send"),
+    }
+)
 
 
 @lru_cache(maxsize=256)
 def waits(action: str) -> bool:
     """Whether a tool's name says that it only lets time pass."""
-    return not _WAITING.isdisjoint(_WORD.findall(action.lower()))
+    return not _WAITING.isdisjoint(_words(action))
+
+
+@lru_cache(maxsize=256)
+def changes(action: str) -> bool:
+    """Whether a tool's name says that it changes something."""
+    return not _CHANGING.isdisjoint(_words(action))
+
+
+def _words(action: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(action)]

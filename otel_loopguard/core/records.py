@@ -102,7 +102,8 @@ class CallRecord:
         weight: `repeats`, each graded by how good the evidence is.
         result_key: the newest result.
         masked_key: the newest result with its volatile values hidden, where that is known.
-        progress: what the episode's progress was after the newest occurrence.
+        progress, epoch: what those of the run were after the newest occurrence.
+        doubtful: whether some of `weight` is of results that are unknown or came after news.
         latest: the newest occurrence.
     """
 
@@ -115,10 +116,12 @@ class CallRecord:
     result_key: str | None = None
     masked_key: str | None = None
     progress: int = 0
+    epoch: int = 0
+    doubtful: bool = False
 
     def restart(self, now: Moment) -> None:
         """Count from this occurrence on."""
-        self.first, self.repeats, self.weight = now, 1, 1.0
+        self.first, self.repeats, self.weight, self.doubtful = now, 1, 1.0, False
 
 
 @dataclass(slots=True)
@@ -129,9 +132,9 @@ class Streak:
         first: the streak's first step.
         latest: the newest step that came to this end.
         key: what has to stay equal: a result's digest, or a class of error.
-        progress: what the episode's progress has to be still.
+        progress, epoch: what those of the run have to be still.
         count: how often; a parallel round counts once, each attempt at one call counts.
-        weight: `count`, less what came after a wait.
+        weight: `count`, less for what came after a wait or after news.
         args: up to eight of the different arguments that led there.
         texts: up to eight of the results' different digests.
     """
@@ -140,16 +143,17 @@ class Streak:
     latest: Moment
     key: str
     progress: int
+    epoch: int
     count: int
     weight: float
     args: tuple[str | None, ...]
     texts: tuple[str | None, ...]
 
-    def extend(self, step: Step, now: Moment, *, again: bool) -> None:
-        """The tool came to the same end once more."""
+    def extend(self, step: Step, now: Moment, weight: float, *, again: bool) -> None:
+        """The tool came to the same end once more, which counts `weight` or less."""
         if again or now.iteration != self.latest.iteration:
             self.count += 1
-            self.weight += WAIT_WEIGHT if now.waited(step, self.latest) else 1.0
+            self.weight += weight * (WAIT_WEIGHT if now.waited(step, self.latest) else 1.0)
         self.latest = now
         if step.args_key not in self.args and len(self.args) < MAX_STREAK_ARGS:
             self.args += (step.args_key,)

@@ -121,7 +121,8 @@ SHORT: Final = (
     (
         Outcome.EMPTY,
         _any(
-            r"^\W?(?:no|0|zero) (?:\w+ ){0,2}?(?:results?|matches|hits|items|records|files)"
+            r"^\W?(?:no|0|zero) (?:\w+ ){0,2}?(?:results?|match(?:es)?|hits?|items?|records?"
+            r"|files?)"
             r"(?: (?:were |was )?(?:found|returned|matched))?(?: for .{1,120})?\W{0,3}$",
             r"^\W?(?:nothing|none|no data|not) found\W{0,3}$|^\W?no (?:new )?output\W{0,3}$",
             r"^keine (?:ergebnisse|treffer|daten)(?: gefunden)?|^nichts gefunden",

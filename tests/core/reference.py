@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WAIT = 20_000_000_000
+CLOSE, FAR = 4, 30
+CHANGING = {"edit"}
 
 
 @dataclass
@@ -25,12 +27,20 @@ class Facts:
     same: int
     repeats: int
     weight: float
+    doubtful: bool
     first_iteration: int
     results: int
     failures: int
     failure_weight: float
     laps: list[int]
     tokens: int
+
+
+def is_bare(step: Step) -> bool:
+    """Whether a result says nothing, or no more than that the call is done."""
+    if step.outcome is Outcome.OK:
+        return (step.size or 0) <= 32
+    return step.outcome in (Outcome.ACK, Outcome.EMPTY)
 
 
 class History:
@@ -60,6 +70,22 @@ class History:
         """The calls of this turn up to and without `until`."""
         return [at for at in range(self.turn, until) if self.steps[at].kind is Kind.TOOL]
 
+    def before(self, at: int) -> list[Step]:
+        """The calls of this turn before this one."""
+        return [self.steps[each] for each in self.calls(at)]
+
+    def is_first(self, at: int) -> bool:
+        """Whether a call comes for the first time, as far as its arguments are known."""
+        step = self.steps[at]
+        keys = [(each.action, each.args_key) for each in self.before(at)]
+        return step.args_key is None or (step.action, step.args_key) not in keys
+
+    def is_news(self, at: int) -> bool:
+        """Whether a step's result is known and new to its tool."""
+        step = self.steps[at]
+        of_tool = [each.result_key for each in self.before(at) if each.action == step.action]
+        return step.result_key is not None and step.result_key not in of_tool
+
     def moved(self, at: int) -> bool:
         """Whether a step brought something new or changed something."""
         step = self.steps[at]
@@ -67,18 +93,29 @@ class History:
             return step.kind is Kind.EFFECT
         if step.outcome in FAILED or step.outcome is Outcome.PENDING:
             return False
-        before = [self.steps[each] for each in self.calls(at)]
-        of_tool = [each.result_key for each in before if each.action == step.action]
-        if step.result_key is not None and step.result_key not in of_tool:
+        says_little = step.result_key is None or is_bare(step)
+        return self.is_news(at) or (says_little and self.is_first(at))
+
+    def changed(self, at: int) -> bool:
+        """Whether a step changed something, as far as one can tell."""
+        step = self.steps[at]
+        if step.kind is not Kind.TOOL or not self.moved(at) or not self.is_first(at):
+            return step.kind is Kind.EFFECT
+        if is_bare(step) and (step.outcome is not Outcome.OK or not self.is_news(at)):
             return True
-        keys = [(each.action, each.args_key) for each in before]
-        says_little = step.result_key is None or step.outcome in (Outcome.ACK, Outcome.EMPTY)
-        says_little |= step.outcome is Outcome.OK and (step.size or 0) <= 32
-        return says_little and (step.args_key is None or (step.action, step.args_key) not in keys)
+        return step.action in CHANGING
 
     def quiet(self, one: int, other: int) -> bool:
         """Whether nothing moved between two steps."""
         return not any(self.moved(at) for at in range(one + 1, other))
+
+    def unchanged(self, one: int, other: int) -> bool:
+        """Whether nothing was changed between two steps."""
+        return not any(self.changed(at) for at in range(one + 1, other))
+
+    def replayed(self, one: int, other: int) -> bool:
+        """Whether the provider played something again between two steps."""
+        return any(step.kind is Kind.RETRY for step in self.steps[one + 1 : other])
 
     def last_of_round(self, one: int, other: int) -> int:
         """The last call before the second that is of the same round as the first."""
@@ -106,30 +143,55 @@ class History:
             if (self.steps[each].action, self.steps[each].args_key) == key
         ]
 
-    def count_call(self, at: int) -> tuple[int, int, float, int]:
-        """Equal results in a row; repeats and weight since something was learned; since when."""
-        occurrences = self.occurrences(at)
-        same, repeats, weight, first = 1, 1, 1.0, occurrences[0]
+    def grade(self, one: int, other: int, since: int) -> tuple[float, bool] | None:
+        """What the second of two occurrences counts, and if that is doubtful; None if nothing.
+
+        What was in between is looked for from `since` on.
+        """
+        steps, apart = self.steps, self.rounds[other] - self.rounds[one]
+        if apart > FAR or not self.unchanged(since, other):
+            return None
+        weight, doubtful = 1.0, True
+        if steps[other].result_key is None:
+            weight = 0.75 if apart == 1 else 0.5
+        elif self.quiet(since, other):
+            doubtful = False
+        elif apart > CLOSE or (is_bare(steps[other]) and steps[other].outcome is not Outcome.EMPTY):
+            return None
+        else:
+            weight = 0.45
+        return weight * (0.25 if self.waited(one, other) else 1.0), doubtful
+
+    def count_call(self, at: int) -> tuple[int, int, float, bool, int]:
+        """Equal results in a row; repeats and weight since it began to repeat; since when."""
+        steps, occurrences = self.steps, self.occurrences(at)
+        same, repeats, weight, doubtful, first = 1, 1, 1.0, False, occurrences[0]
         for one, other in pairwise(occurrences):
-            result = self.steps[other].result_key
-            if result is None or result != self.steps[one].result_key:
-                same, repeats, weight, first = 1, 1, 1.0, other
+            result = steps[other].result_key
+            unknown = result is None and steps[other].outcome not in FAILED
+            if result != steps[one].result_key or (result is None and not unknown):
+                same, repeats, weight, doubtful, first = 1, 1, 1.0, False, other
             elif self.rounds[one] != self.rounds[other]:
-                same += 1
-                if self.quiet(self.last_of_round(one, other) if repeats == 1 else one, other):
-                    repeats += 1
-                    weight += 0.25 if self.waited(one, other) else 1.0
+                same = 1 if unknown else same + 1
+                since = self.last_of_round(one, other) if repeats == 1 else one
+                graded = self.grade(one, other, since)
+                if graded is None or (unknown and self.replayed(one, other)):
+                    repeats, weight, doubtful, first = 1, 1.0, False, other
                 else:
-                    repeats, weight, first = 1, 1.0, other
-        return same, repeats, weight, self.rounds[first]
+                    repeats += 1
+                    weight += graded[0]
+                    doubtful |= graded[1]
+            elif unknown:
+                same = 1
+        return same, repeats, weight, doubtful, self.rounds[first]
 
     def end_of(self, at: int) -> tuple[str, str] | None:
         """What a call came to, as a streak counts it."""
         step = self.steps[at]
         if step.outcome in FAILED:
             return "failure", step.error or step.outcome.value
-        bare = step.outcome is Outcome.OK and (step.size or 0) <= 32
-        if bare or step.result_key is None or step.outcome in (Outcome.ACK, Outcome.PENDING):
+        bare = is_bare(step) and step.outcome is not Outcome.EMPTY
+        if bare or step.result_key is None or step.outcome is Outcome.PENDING:
             return None
         return "result", step.result_key
 
@@ -143,14 +205,17 @@ class History:
         end = self.end_of(at)
         if end is None or end[0] != kind:
             return 0, 0.0
-        streak = [of_tool.pop()]
-        while of_tool and self.end_of(of_tool[-1]) == end and self.quiet(of_tool[-1], streak[0]):
-            streak.insert(0, of_tool.pop())
         count, weight = 1, 1.0
-        for one, other in pairwise(streak):
-            if self.rounds[one] != self.rounds[other]:
+        while of_tool[:-1] and self.end_of(of_tool[-2]) == end:
+            other, one = of_tool.pop(), of_tool[-1]
+            apart, quiet = self.rounds[other] - self.rounds[one], self.quiet(one, other)
+            tolerant = kind == "failure" or self.steps[other].outcome is Outcome.EMPTY
+            if not self.unchanged(one, other) or not (quiet or (tolerant and apart <= CLOSE)):
+                break
+            if apart:
                 count += 1
-                weight += 0.25 if self.waited(one, other) else 1.0
+                full = quiet or kind == "result"
+                weight += (1.0 if full else 0.45) * (0.25 if self.waited(one, other) else 1.0)
         return count, weight
 
     def laps(self) -> list[int]:
@@ -158,7 +223,10 @@ class History:
         sets: dict[int, dict[tuple[str, str | None], str | None]] = {}
         for at in self.calls(len(self.steps)):
             step = self.steps[at]
-            sets.setdefault(self.rounds[at], {})[step.action, step.args_key] = step.result_key
+            result = step.result_key
+            if result is None and step.outcome not in FAILED:
+                result = "not captured"
+            sets.setdefault(self.rounds[at], {})[step.action, step.args_key] = result
         rounds = [
             None if any(None in (key[1], value) for key, value in each.items()) else each
             for each in sets.values()
@@ -182,7 +250,7 @@ class History:
             if self.steps[each].action != self.steps[at].action:
                 break
             consecutive += 1
-        same, repeats, weight, first = self.count_call(at)
+        same, repeats, weight, doubtful, first = self.count_call(at)
         failures, failure_weight = self.count_streak(at, "failure")
         return Facts(
             iteration=self.rounds[at],
@@ -191,6 +259,7 @@ class History:
             same=same,
             repeats=repeats,
             weight=weight,
+            doubtful=doubtful,
             first_iteration=first,
             results=self.count_streak(at, "result")[0],
             failures=failures,

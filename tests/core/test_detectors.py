@@ -76,13 +76,21 @@ def test_the_third_equal_step_is_a_warning_whatever_the_result(result: object) -
     "steps",
     [
         pytest.param([call()] * 2, id="two equal steps"),
-        pytest.param([call(result=MISSING)] * 30, id="results not captured"),
+        pytest.param([call(result=MISSING)] * 3, id="three of which the results are not known"),
         pytest.param([Sighting(Kind.TOOL, "search", result=PAGE)] * 2, id="arguments not captured"),
         pytest.param([call(result=f"{PAGE} {n}") for n in range(30)], id="the result changes"),
         pytest.param([call(result=f"{n} errors left") for n in range(9, 0, -1)], id="a countdown"),
         pytest.param(
-            [step for page in numbered("read", 10) for step in (call(), page)],
+            [step for page in numbered("read", 5) for step in (call(), page)],
             id="something else is learned between",
+        ),
+        pytest.param(
+            [step for n in range(0, 40, 4) for step in (call(), *numbered("read", n + 4)[n:])],
+            id="much else is learned between",
+        ),
+        pytest.param(
+            [step for n in range(9) for step in (call(result=MISSING), call("edit", n, MISSING))],
+            id="something is edited between, the results are not known",
         ),
         pytest.param(
             [step for n in range(10) for step in (call("write", str(n), "saved"), call("test"))],
@@ -100,6 +108,28 @@ def test_the_third_equal_step_is_a_warning_whatever_the_result(result: object) -
 )
 def test_what_is_no_hard_loop(steps: list[Sighting]) -> None:
     assert utterances(steps) == []
+
+
+def test_a_call_that_comes_again_and_again_among_news() -> None:
+    looks = [step for page in numbered("read", 12) for step in (call("grep", "x", []), page)]
+    assert utterances(looks) == [(11, "hard_loop", "warning"), (23, "hard_loop", "warning")]
+
+
+def test_of_unknown_results_only_a_warning_comes() -> None:
+    assert utterances([call(result=MISSING)] * 20) == [
+        (4, "hard_loop", "warning"),
+        (8, "hard_loop", "warning"),
+        (16, "hard_loop", "warning"),
+    ]
+    others = [call("read", n, MISSING) for n in range(9)]
+    among = [step for one in others for step in (call(result=MISSING), one)]
+    assert utterances(among) == [(9, "hard_loop", "warning")]
+    assert finding(*among).evidence.endswith("gave a result that is not known each time")
+
+
+def test_what_one_agent_repeats_is_no_loop_of_another() -> None:
+    assert utterances([call(agent=f"agent {n}") for n in range(9)]) == []
+    assert first(*[call(agent=f"agent {n % 2}") for n in range(9)]) == (5, "hard_loop", "warning")
 
 
 def test_equal_but_for_the_time_of_day() -> None:
@@ -214,8 +244,8 @@ def test_a_cycle_is_the_same_in_each_rotation() -> None:
         ),
         pytest.param([call("open"), call("close", result="done")] * 2, id="two laps"),
         pytest.param(
-            [call("open", result=MISSING), call("close", result=MISSING)] * 9,
-            id="results not captured",
+            [call("open", result=MISSING), call("close", result=MISSING)] * 3,
+            id="three laps of which the results are not known",
         ),
     ],
 )
@@ -229,6 +259,15 @@ def test_polling_in_turn_is_an_oscillation_in_the_end() -> None:
         (20, "tool_oscillation", "warning"),
         (40, "tool_oscillation", "critical"),
     ]
+
+
+def test_laps_of_unknown_results_are_a_warning_in_the_end() -> None:
+    lap = [call("open", result=MISSING), call("close", result=MISSING)]
+    assert utterances(lap * 10) == [
+        (8, "tool_oscillation", "warning"),
+        (16, "tool_oscillation", "warning"),
+    ]
+    assert finding(*lap * 4).evidence.endswith("results that are not known")
 
 
 def test_laps_that_are_only_equal_when_masked_count_half() -> None:
@@ -250,9 +289,10 @@ def test_what_an_oscillation_wastes() -> None:
     assert (told.first_span, told.first_iteration) == ("span-open", 3)
 
 
-def test_one_loop_is_told_under_one_name() -> None:
-    lap = [call("a"), call("a"), call("b", result=MOTION)]
-    assert {pattern for _, pattern, _ in utterances(lap * 6)} == {"tool_oscillation"}
+def test_what_was_told_as_a_cycle_is_not_told_again_as_a_hard_loop() -> None:
+    lap = [call("a"), call("b", result=MOTION)]
+    told = utterances([*lap * 3, *numbered("read", 1), *lap * 2])
+    assert told == [(6, "tool_oscillation", "warning"), (11, "tool_oscillation", "warning")]
 
 
 # -- result_stagnation ----------------------------------------------------------------------------

@@ -32,14 +32,14 @@ def histories(draw: st.DrawFn) -> list[Step]:
     now, steps = START, []
     ends = draw(st.lists(st.sampled_from(sorted(END_OF)), min_size=1, max_size=4))
     for _ in range(draw(st.integers(1, 25))):
-        kind = draw(st.sampled_from("ttttttttmue"))
+        kind = draw(st.sampled_from("ttttttttmuer"))
         start = now + draw(st.sampled_from([-1, 0, 1, 25])) * SECOND
         now = max(now, start) + draw(st.sampled_from([0, 2, 30])) * SECOND
         times = {"start_ns": start, "end_ns": now}
         if kind == "t":
             outcome, size, result = END_OF[draw(st.sampled_from(ends))]
             step = tool(
-                draw(st.sampled_from(["search", "search", "read"])),
+                draw(st.sampled_from(["search", "search", "shell", "edit"])),
                 draw(st.sampled_from(["a", "a", "a", "b", None])),
                 result,
                 outcome=outcome,
@@ -49,7 +49,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
                 **times,
             )
         else:
-            kinds = {"m": Kind.MODEL, "u": Kind.USER, "e": Kind.EFFECT}
+            kinds = {"m": Kind.MODEL, "u": Kind.USER, "e": Kind.EFFECT, "r": Kind.RETRY}
             step = other(kinds[kind], tokens=7 * (kind == "m"), **times)
         steps.append(step)
     return steps
@@ -66,11 +66,12 @@ def facts_of(episode: Episode) -> Facts:
         seen=call.seen,
         same=call.same,
         repeats=call.repeats,
-        weight=call.weight,
+        weight=pytest.approx(call.weight),  # type: ignore[arg-type]
+        doubtful=call.doubtful,
         first_iteration=call.first.iteration,
         results=tool_record.results.count if tool_record.results else 0,
         failures=failures.count if failures else 0,
-        failure_weight=failures.weight if failures else 0.0,
+        failure_weight=pytest.approx(failures.weight if failures else 0.0),  # type: ignore[arg-type]
         laps=[episode._deeds.cycles.laps(period) for period in range(1, MAX_PERIOD + 1)],
         tokens=episode.tokens,
     )
@@ -81,7 +82,7 @@ def facts_of(episode: Episode) -> Facts:
 def test_step_by_step_is_the_same_as_all_at_once(steps: list[Step]) -> None:
     episode = Episode("run")
     for count, step in enumerate(steps, 1):
-        assert episode.add(step)
+        assert episode.add(step) is (step.kind is not Kind.RETRY)
         if step.kind is Kind.TOOL:
             assert facts_of(episode) == History(steps[:count]).facts()
         else:
@@ -101,10 +102,18 @@ def weight(*steps: Step) -> float:
     ("steps", "expected"),
     [
         ([tool(), tool(), tool()], 3),
-        ([tool(result=None)] * 3, 1),
+        ([tool(result=None)] * 4, 3.25),
+        ([tool(result=None), tool("read", "b", None)] * 4, 2.5),
+        ([tool(result=None), tool(result=None), other(Kind.RETRY), tool(result=None)], 1),
+        ([tool(result=None), tool(result="r"), tool(result=None)], 1),
         ([tool(args=None)] * 3, 1),
         ([tool(result="1"), tool(result="2"), tool(result="3")], 1),
-        ([tool(), tool(), tool("read", "b", "new"), tool()], 1),
+        ([tool(), tool(), tool("read", "b", "new"), tool()], 2.45),
+        ([tool(), *[tool("read", str(n), f"new {n}") for n in range(3)], tool()], 1.45),
+        ([tool(), *[tool("read", str(n), f"new {n}") for n in range(4)], tool()], 1),
+        ([tool(size=8), tool("read", "b", "new"), tool(size=8)], 1),
+        ([tool(), *[tool("read", "b", "old") for n in range(30)], tool()], 1),
+        ([tool(agent="a"), tool(agent="b"), tool(agent="a")], 2),
         ([tool("read", "b", "old"), tool(), tool(), tool("read", "b", "old"), tool()], 3),
         ([tool(), tool(), other(Kind.EFFECT), tool()], 1),
         ([tool(), tool(), other(Kind.USER), tool()], 1),
@@ -117,24 +126,26 @@ def test_repeats_add_up_only_while_nothing_is_learned(steps: list[Step], expecte
 
 
 @pytest.mark.parametrize(
-    ("outcome", "size", "between"),
+    ("name", "outcome", "size", "between"),
     [
-        (Outcome.ACK, 2, 1),
-        (Outcome.EMPTY, 0, 1),
-        (Outcome.OK, 21, 1),  # "1 occurrence replaced"
-        (Outcome.OK, 500, 3),  # a page that was seen before
-        (Outcome.PENDING, 7, 3),
-        (Outcome.ERROR, 7, 3),
+        ("shell", Outcome.ACK, 2, 1),
+        ("shell", Outcome.EMPTY, 0, 1),
+        ("shell", Outcome.OK, 21, 1),  # "1 occurrence replaced"
+        ("shell", Outcome.OK, 500, 3),  # a page that was seen before
+        ("shell", Outcome.PENDING, 7, 3),
+        ("shell", Outcome.ERROR, 7, 3),
+        ("edit", Outcome.OK, 500, 3),
+        ("edit", Outcome.ERROR, 7, 3),
     ],
 )
 def test_a_new_call_that_says_little_may_have_changed_something(
-    outcome: Outcome, size: int, between: float
+    name: str, outcome: Outcome, size: int, between: float
 ) -> None:
     def edit(args: str) -> Step:
-        return tool("edit", args, "same", outcome=outcome, size=size)
+        return tool(name, args, "same", outcome=outcome, size=size)
 
     test = tool("test", "all", "2 failed")
-    assert weight(edit("0"), test, edit("1"), test, edit("2"), test) == between
+    assert weight(edit("0"), test, edit("1"), test, edit("2"), test) == pytest.approx(between)
     assert weight(edit("0"), edit("1"), test, edit("1"), test, edit("1"), test) == 3
 
 

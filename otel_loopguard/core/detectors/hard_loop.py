@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import found
@@ -36,26 +37,35 @@ class HardLoop:
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         call, cycle = episode.call, episode.cycle
-        if call is None or call.weight < 2 or step.args_key is None or step.outcome in FAILED:
+        if call is None or call.repeats < 2 or step.args_key is None or step.outcome in FAILED:
             return None
         if cycle is not None and cycle.period > 1:
             return None
+        told = episode.spoken.get(Pattern.TOOL_OSCILLATION)
+        if told is not None and told.iteration >= call.first.iteration:
+            return None
         polls = episode.polls(2) or waits(step.action)
-        answer = "the same result" if step.outcome is not _PENDING else "no final result"
+        warning, critical = self.warning, self.critical
+        if polls:
+            warning, critical = self.poll_warning, self.poll_critical
         return found(
             episode,
             step,
             Pattern.HARD_LOOP,
-            key=f"{step.action}:{step.args_key}",
-            limits=(self.poll_warning, self.poll_critical)
-            if polls
-            else (self.warning, self.critical),
+            key=f"{step.agent or ''}/{step.action}:{step.args_key}",
+            limits=(warning, inf if call.doubtful else critical),
             first=call.first,
             repeats=call.repeats,
             weight=call.weight,
             evidence=f"{step.action} was called {call.repeats} times with the same arguments and "
-            f"gave {answer} each time",
+            f"gave {_answer(step)} each time",
             suggested_action="wait_longer" if polls else "inject_correction",
             action=step.action,
             args_key=step.args_key,
         )
+
+
+def _answer(step: Step) -> str:
+    if step.result_key is None:
+        return "a result that is not known"
+    return "the same result" if step.outcome is not _PENDING else "no final result"

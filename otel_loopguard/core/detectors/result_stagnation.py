@@ -57,6 +57,7 @@ class ResultStagnation:
             limits=limits,
             first=streak.first,
             repeats=streak.count,
+            weight=streak.weight,
             evidence=f"{step.action} gave {what} {streak.count} times in a row, whatever its "
             "arguments",
             suggested_action="inject_correction",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
@@ -32,6 +33,9 @@ class ToolOscillation:
     only_repeats: ClassVar[bool] = True
     warning: int = field(default=3, metadata={"doc": "equal laps of a cycle: warning"})
     critical: int = field(default=5, metadata={"doc": "equal laps of a cycle: critical"})
+    unknown_laps: int = field(
+        default=4, metadata={"doc": "equal laps of which results are not known: warning"}
+    )
     poll_warning: int = field(default=10, metadata={"doc": "laps with a pending result: warning"})
     poll_critical: int = field(default=20, metadata={"doc": "laps with a pending result: critical"})
 
@@ -42,6 +46,8 @@ class ToolOscillation:
             return None
         polls = episode.polls(cycle.period)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
+        if cycle.doubtful:
+            limits = (self.poll_warning if polls else self.unknown_laps, inf)
         return found(
             episode,
             step,
@@ -52,7 +58,7 @@ class ToolOscillation:
             repeats=cycle.laps,
             weight=cycle.laps if not cycle.masked else 1 + (cycle.laps - 1) * MASKED_WEIGHT,
             evidence=f"a cycle of {cycle.period} steps came {cycle.laps} times with the same calls "
-            "and the same results",
+            f"and {'results that are not known' if cycle.doubtful else 'the same results'}",
             suggested_action="apply_state_latch",
             period=cycle.period,
             action=step.action,
