@@ -25,13 +25,15 @@ IMPORTABLE = {
     "typing_extensions",
     "wrapt",
 }
-ALSO_IMPORTABLE = {"cli": {"rich"}}
+ALSO_IMPORTABLE = {"cli": {"rich"}, "breaking": {"requests", "urllib3"}}
 
 # The tables of rows, one file a framework; the other files beside them serve several rows.
 FRAMEWORKS = {"anthropic", "langchain", "langgraph", "openai"}
 
 # Where an exception of any kind ends: each of these logs it, or hands it to the application.
 BOUNDARIES = {
+    "breaking/escalation.py escalate",
+    "breaking/escalation.py in_thread.work",
     "runtime.py guarded.decorate.inside",
     "instrumentation/actions.py failure_text",
     "instrumentation/table.py Patches._on_import",

@@ -1,0 +1,129 @@
+"""Asking a human before something that cannot be undone. No answer is a no."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from otel_loopguard.core.model import Pattern
+
+logger = logging.getLogger("otel_loopguard")
+
+TIMEOUT_S: Final = 300.0
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a human is asked about; it holds no content of the conversation.
+
+    Attributes:
+        run_id: the run, as `loopguard.run_id` says it.
+        agent: the agent's name, if known.
+        tool: the tool that is about to be called.
+        pattern: the deadlock that made the guard ask, if one did.
+        evidence: one sentence on why.
+    """
+
+    run_id: str
+    agent: str | None
+    tool: str
+    pattern: Pattern | None
+    evidence: str
+
+
+class Verdict(str, Enum):
+    """How an escalation ended. Only `APPROVED` lets the call run."""
+
+    APPROVED = "approved"
+    REFUSED = "refused"
+    TIMEOUT = "escalation_timeout"
+    ERROR = "error"
+
+
+class Escalate(Protocol):
+    """Tells somebody, and waits for what they say: True for yes, all else for no."""
+
+    async def __call__(self, request: Request, /) -> object:
+        """Ask; it may take as long as it likes, since whoever calls it waits only so long."""
+        ...
+
+
+async def escalate(request: Request, ask: Escalate, *, timeout_s: float = TIMEOUT_S) -> Verdict:
+    """Ask a human and wait for the answer.
+
+    Only the answer True is a yes. Nothing that the callback does reaches the agent: one that raises
+    is logged by the class of its exception and counts as a no. A cancellation from outside goes on.
+
+    Args:
+        request: what is to be decided.
+        ask: tells somebody and waits.
+        timeout_s: after how many seconds no answer is a no.
+    """
+    try:
+        answer = await asyncio.wait_for(_asked(ask, request), timeout_s)
+    except asyncio.TimeoutError:
+        return Verdict.TIMEOUT
+    except Exception as fault:  # noqa: BLE001 - a callback of somebody else; logged
+        logger.warning("otel_loopguard: an escalation failed (%s)", type(fault).__name__)
+        return Verdict.ERROR
+    return Verdict.APPROVED if answer is True else Verdict.REFUSED
+
+
+async def _asked(ask: Escalate, request: Request) -> object:
+    """What the callback says; its own time-out is a failure of it, not ours."""
+    try:
+        return await ask(request)
+    except asyncio.TimeoutError as fault:
+        raise RuntimeError("timed out by itself") from fault
+
+
+def terminal(
+    *, read: Callable[[str], str] = input, yes: frozenset[str] = frozenset({"y", "yes"})
+) -> Escalate:
+    """Asks on the terminal; anything but a yes is a no.
+
+    Args:
+        read: shows a prompt and returns a line.
+        yes: the answers that are a yes, in lower case.
+    """
+
+    async def ask(request: Request, /) -> bool:
+        who = f"{request.agent} ({request.run_id})" if request.agent else request.run_id
+        prompt = f"{request.evidence}\nMay {who} call {request.tool}? [y/N] "
+        line = await in_thread(lambda: read(prompt))
+        return line.strip().lower() in yes
+
+    return ask
+
+
+async def in_thread(function: Callable[[], _T]) -> _T:
+    """Run what blocks in a thread of its own, which holds nobody up at the program's end."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_T] = loop.create_future()
+
+    def settle(set_: Callable[[], None]) -> None:
+        if not done.done():
+            set_()
+
+    def work() -> None:
+        try:
+            result = function()
+        except Exception as fault:  # noqa: BLE001 - handed to whoever waits
+            finish = partial(done.set_exception, fault)
+        else:
+            finish = partial(done.set_result, result)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, finish)
+
+    threading.Thread(target=work, name="loopguard-escalation", daemon=True).start()
+    return await done
