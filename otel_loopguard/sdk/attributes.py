@@ -13,7 +13,6 @@ from otel_loopguard.core.model import (
     Outcome,
     Severity,
     Status,
-    Stuck,
     Utterance,
 )
 
@@ -137,11 +136,6 @@ def event_attributes(
     return attributes
 
 
-def stuck_attributes(stuck: Stuck) -> Attributes:
-    """Under which labels a stuck run or a deadlock is counted."""
-    return metric_attributes(stuck.pattern.value, stuck.severity, stuck.agent)
-
-
-def metric_attributes(pattern: str, severity: Severity, agent: str | None) -> Attributes:
+def metric_attributes(pattern: str, severity: Severity, agent: str) -> Attributes:
     """The labels of the counter and of the gauge."""
-    return {PATTERN: pattern, SEVERITY: severity.label, AGENT_NAME: agent or "unknown"}
+    return {PATTERN: pattern, SEVERITY: severity.label, AGENT_NAME: agent}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opentelemetry import trace
+from opentelemetry import metrics, trace
 
 from otel_loopguard.core.model import Severity
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.report import Reporter
+from otel_loopguard.settings import Signal
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -67,10 +68,14 @@ class Pipeline:
         return seen
 
     def _flush(self) -> None:
-        """Have the spans exported in a moment, when the one that tells has ended."""
-        flush = getattr(self.provider, "force_flush", None)
-        if flush is not None:
-            daemon.flush(flush, self.settings.flush_timeout_ms)
+        """Have spans and metrics exported in a moment, when the span that tells has ended."""
+        providers = [self.provider]
+        if Signal.METRIC in self.settings.emit:
+            providers.append(self.providers.meter or metrics.get_meter_provider())
+        for provider in providers:
+            flush = getattr(provider, "force_flush", None)
+            if flush is not None:
+                daemon.flush(flush, self.settings.flush_timeout_ms)
 
     def end_run(self, run: Run, reason: str, *, keep: bool = False) -> None:
         """A run is over: `reason` is answer, closed, error, interrupted, expired or exit.

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import logging
-import os
-import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from opentelemetry import metrics, trace
+from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
 from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 
-from otel_loopguard.core.model import Observation, RunEnd, Severity, StuckChange, Utterance
+from otel_loopguard.core.model import Observation, Severity, Utterance
 from otel_loopguard.core.model import Status as Health
 from otel_loopguard.sdk import attributes as names
+from otel_loopguard.sdk.meters import Meters
 from otel_loopguard.settings import ErrorStatus, Signal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from opentelemetry import metrics
     from opentelemetry.context import Context
 
     from otel_loopguard.core.guard import Closing
@@ -32,18 +30,6 @@ _ERROR_FROM: Final = {
     ErrorStatus.WARNING: Severity.WARNING,
     ErrorStatus.CRITICAL: Severity.CRITICAL,
 }
-
-
-_instruments: Final = threading.RLock()
-"""Held while an instrument is used, and across a fork. The SDK's instruments have locks that nobody
-renews in a forked child: one that another thread held would stop the child's agent for good."""
-
-if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
-    os.register_at_fork(
-        before=_instruments.acquire,
-        after_in_parent=_instruments.release,
-        after_in_child=_instruments.release,
-    )
 
 
 class Providers(NamedTuple):
@@ -72,23 +58,7 @@ class Reporter:
         self._log_warnings = settings.log_warnings
         self._logger_provider = providers.logger
         self.tracer = trace.get_tracer(names.SCOPE, names.VERSION, providers.tracer)
-        if Signal.METRIC in settings.emit:
-            meter = metrics.get_meter(names.SCOPE, names.VERSION, providers.meter)
-        else:
-            meter = metrics.NoOpMeter(names.SCOPE)
-        self._deadlocks = meter.create_counter(
-            "loopguard.deadlocks", "{event}", "Deadlock events: one for each time a finding speaks"
-        )
-        self._stuck = meter.create_up_down_counter(
-            "loopguard.stuck_runs", "{run}", "Runs that are stuck right now, each at its worst"
-        )
-        self._iterations = meter.create_histogram(
-            "loopguard.iterations", "{iteration}", "Tool rounds that a run took"
-        )
-        self._interventions = meter.create_counter(
-            "loopguard.interventions", "{intervention}", "Tool calls that were held back"
-        )
-        self._began = False
+        self.meters = Meters(settings, providers.meter)
         self._lost = False
 
     def report(
@@ -110,25 +80,22 @@ class Reporter:
             context: where a marker span hangs.
             conversation_id: the provider's id of the conversation, if known.
         """
-        if not self._began:
-            self._began = True
-            with _instruments:
-                self._interventions.add(0)  # alerts need the series before its first increment
+        self.meters.begin()
         if span is not None:
             span.set_attributes(names.step_attributes(seen))
         if seen.utterances:
             self._speak(seen, run, span, context, conversation_id)
         if seen.changes:
-            self._move_gauge(seen.changes)
+            self.meters.move(seen.changes)
         if seen.counted and (run.foreign or seen.changes or seen.utterances):
             _tell_agent_span(seen, run)
         if seen.ended:
-            self._count_iterations(seen.ended)
+            self.meters.end(seen.ended)
 
     def close(self, closing: Closing) -> None:
         """Tell the metrics of runs that went away."""
-        self._move_gauge(closing.changes)
-        self._count_iterations(closing.ended)
+        self.meters.move(closing.changes)
+        self.meters.end(closing.ended)
 
     def _speak(
         self,
@@ -143,11 +110,14 @@ class Reporter:
             at_ns = seen.step.end_ns or time.time_ns()
             agent = seen.step.agent or run.agent
             attributes = names.event_attributes(spoken, run, agent, conversation_id)
-            if self._emits_events and open_span is not None:
-                self._mark(spoken, open_span, attributes, at_ns)
+            span = open_span
+            if self._emits_events and span is not None:
+                self._mark(spoken, span, attributes, at_ns)
             elif self._emits_events:
-                self._mark_beside(spoken, run, attributes, context, at_ns)
-            self._tell_others(spoken, agent, attributes, context, at_ns)
+                span = self._mark_beside(spoken, run, attributes, context, at_ns)
+            # What is counted and logged leads to the span that tells.
+            shown = context if span is None else trace.set_span_in_context(span, context)
+            self._tell_others(spoken, agent, attributes, shown, at_ns)
 
     def _mark(
         self, spoken: Utterance, span: Span, attributes: names.Attributes, at_ns: int
@@ -166,7 +136,7 @@ class Reporter:
         attributes: names.Attributes,
         context: Context | None,
         at_ns: int,
-    ) -> None:
+    ) -> Span:
         """Put the event on a marker span, since the span that shows the step has ended."""
         around = trace.get_current_span(context).get_span_context()
         first = _first_step(spoken, around)
@@ -189,6 +159,7 @@ class Reporter:
             )
         self._mark(spoken, marker, attributes, at_ns)
         marker.end(at_ns)
+        return marker
 
     def _tell_others(
         self,
@@ -200,9 +171,7 @@ class Reporter:
     ) -> None:
         """Count the utterance and write it down."""
         finding = spoken.finding
-        labels = names.metric_attributes(finding.pattern.value, finding.severity, agent)
-        with _instruments:
-            self._deadlocks.add(1, labels, context)
+        self.meters.count(spoken, agent, context)
         if self._emits_logs:
             self._log(finding.severity, attributes, context, at_ns)
         if self._log_warnings:
@@ -233,21 +202,6 @@ class Reporter:
                 attributes=attributes,
             )
         )
-
-    def _move_gauge(self, changes: Iterable[StuckChange]) -> None:
-        with _instruments:
-            for change in changes:
-                if change.before is not None:
-                    self._stuck.add(-1, names.stuck_attributes(change.before))
-                if change.after is not None:
-                    self._stuck.add(1, names.stuck_attributes(change.after))
-
-    def _count_iterations(self, ended: Iterable[RunEnd]) -> None:
-        for run in ended:
-            outcome = "deadlock" if run.stuck else run.reason
-            labels = {names.AGENT_NAME: run.agent or "unknown", "loopguard.outcome": outcome}
-            with _instruments:
-                self._iterations.record(run.iterations, labels)
 
 
 def _tell_agent_span(seen: Observation, run: Run) -> None:

@@ -131,11 +131,17 @@ class Settings:
         form=forms.number(1),
         doc="spans of agents that are held open at once",
     )
+    max_agent_names: int = _setting(
+        default=100,
+        env="OTEL_LOOPGUARD_MAX_AGENT_NAMES",
+        form=forms.number(1),
+        doc="agents that metrics tell apart; further ones are counted as `other`",
+    )
     flush: bool = _setting(
         default=True,
         env="OTEL_LOOPGUARD_FLUSH",
         form=forms.FLAG,
-        doc="a critical finding flushes the tracer provider",
+        doc="a critical finding flushes the tracer provider and the meter provider",
     )
     flush_timeout_ms: int = _setting(
         default=500,

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
@@ -220,11 +221,26 @@ def test_no_flush_without_a_cause(
     assert asked == []
 
 
+@pytest.mark.parametrize("emit", ["span", "span,metric"])
+def test_a_critical_finding_flushes_what_is_emitted(
+    emit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(module.daemon, "flush", lambda flush, _timeout: asked.append(flush))
+    signals = Signals()
+    with signals.instrumented(emit=emit), otel_loopguard.run("finder"):
+        for _ in range(6):
+            search("x")
+    metrics_too = [signals.meter_provider.force_flush] if emit != "span" else []
+    assert asked == [signals.tracer_provider.force_flush, *metrics_too]
+
+
 def test_a_provider_without_a_flush_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(module.daemon, "flush", lambda *given: asked.append(given))
     signals = Signals()
     monkeypatch.delattr(TracerProvider, "force_flush")
+    monkeypatch.delattr(MeterProvider, "force_flush")
     with signals.instrumented(), otel_loopguard.run("finder"):
         for _ in range(6):
             search("x")
