@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from otel_loopguard.cli import doctor
+from otel_loopguard.cli.finding import CannotRunError
 from otel_loopguard.cli.scan import scan
 from otel_loopguard.dialects.otlp import BadLineError, spans
 
@@ -25,6 +27,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         extra `cli` is not installed.
     """
     options = _parser().parse_args(argv)
+    if options.command == "doctor":
+        try:
+            return doctor.diagnose(options)
+        except CannotRunError as reason:
+            return _refuse(str(reason))
     if options.command == "scan":
         with Path(options.file).open(encoding="utf-8") as lines:
             found_any = False
@@ -54,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     steps.add_argument("file")
     steps.add_argument("--format", choices=["steps"], default="steps")
     steps.add_argument("--json", action="store_true")
+    doctor.add_parser(commands)
     return parser
 
 

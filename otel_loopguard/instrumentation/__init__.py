@@ -34,6 +34,10 @@ class LoopGuardInstrumentor(BaseInstrumentor):
         """None: a framework that is not installed is never imported and never hooked."""
         return ()
 
+    def hooked(self, framework: str) -> int:
+        """How many functions of a framework (a key of `FRAMEWORKS`) are wrapped by now."""
+        return self._tables.count(f"{__name__}.{framework}")
+
     def _instrument(self, **kwargs: Any) -> None:
         _start(self._tables, kwargs)
 

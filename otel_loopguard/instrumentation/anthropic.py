@@ -35,6 +35,7 @@ def _execution(
     return None if call is None else RunnerCall(call, "content")
 
 
+SUPPORTED: Final = "anthropic >= 0.51, < 3"
 ROWS: tuple[Row, ...] = (
     Row(_CLIENT, "SyncAPIClient.post", post(_WIRES, _traces)),
     Row(_CLIENT, "AsyncAPIClient.post", async_post(_WIRES, _traces)),

@@ -45,6 +45,7 @@ def _model(
 _TOOLS: Final = "langchain_core.tools.base"
 _MODELS: Final = "langchain_core.language_models.chat_models"
 
+SUPPORTED: Final = "langchain-core >= 0.3, < 2"
 ROWS: Final = (
     Row(_TOOLS, "BaseTool.run", calls(_tool)),
     Row(_TOOLS, "BaseTool.arun", awaits(_tool)),

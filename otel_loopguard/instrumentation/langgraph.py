@@ -35,6 +35,7 @@ def _unknown_tools(wired: Wiring) -> Wrapper:
     return wrapper
 
 
+SUPPORTED: Final = "langgraph >= 0.2.20, < 2"
 ROWS: Final = (
     Row("langgraph.pregel.main", "Pregel.stream", iterates(begin_run, Answer)),
     Row("langgraph.pregel.main", "Pregel.astream", aiterates(begin_run, Answer)),

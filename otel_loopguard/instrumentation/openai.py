@@ -38,6 +38,7 @@ def _execution(
     return None if call is None else RunnerCall(call, "output")
 
 
+SUPPORTED: Final = "openai >= 1.68, < 4"
 ROWS: tuple[Row, ...] = (
     Row(_CLIENT, "SyncAPIClient.post", post(_WIRES, _traces)),
     Row(_CLIENT, "AsyncAPIClient.post", async_post(_WIRES, _traces)),

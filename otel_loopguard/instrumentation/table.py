@@ -89,6 +89,10 @@ class Tables:
                     load(sys.modules[package])
         self._waits = True
 
+    def count(self, table: str) -> int:
+        """How many attributes a table has wrapped by now."""
+        return self._loaded[table].count if table in self._loaded else 0
+
     def undo(self) -> None:
         """Take every wrapper off again."""
         self._wiring = None
@@ -113,6 +117,11 @@ class Patches:
         self._wiring: Wiring | None = None
         self._registered = False
         self._undone = 0
+
+    @property
+    def count(self) -> int:
+        """How many attributes are wrapped."""
+        return len(self._applied)
 
     def apply(self, wiring: Wiring) -> None:
         """Wrap what is imported already, and the rest when it is imported."""
