@@ -22,6 +22,7 @@ from otel_loopguard.core.model import (
 from otel_loopguard.core.outcome import classify
 from otel_loopguard.core.records import Alert, Spoken
 from otel_loopguard.core.runs import Runs
+from otel_loopguard.core.said import CUT, echoed, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,10 @@ the same call comes back."""
 # Before Python 3.12 it takes long to read a member from its enum.
 _AGENT: Final = Kind.AGENT
 _TOOL: Final = Kind.TOOL
+_COMPACT: Final = Kind.COMPACT
+_MODEL: Final = Kind.MODEL
 _INFO: Final = Severity.INFO
+_TRUNCATED: Final = Outcome.TRUNCATED
 _UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
 
 
@@ -146,7 +150,7 @@ class Guard:
     def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
         """Reduce a sighting to its digests; the dear parts only where the call comes back."""
         (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
-         start_ns, end_ns, tokens, span, _, _, _, recorded) = sighting  # fmt: skip
+         start_ns, end_ns, tokens, span, _, finish, left, recorded, _) = sighting  # fmt: skip
         printer = self.fingerprinter
         if kind is _AGENT:
             action = f"agent:{action}"
@@ -162,12 +166,20 @@ class Guard:
         if outcome is None:
             deep = earlier is not None or (size or 0) <= SHORT
             outcome = classify(result, error=error, deep=deep)
+        said = None
+        if kind is _TOOL:
+            said = None if size is None or size > SHORT else echoed(sighting)
+        elif kind is _MODEL:
+            said = said_by(sighting)
+            outcome = _TRUNCATED if finish in CUT else outcome
+        elif kind is _COMPACT:
+            size = left
         if outcome is _UNKNOWN_TOOL:
             action = UNKNOWN_TOOL  # a name that was not offered is model output: content
         # By position: a name for each takes three times as long.
         return Step(
             kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
-            its_agent or agent, start_ns, end_ns, tokens, size, span,
+            its_agent or agent, start_ns, end_ns, tokens, size, span, said,
         )  # fmt: skip
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:

@@ -10,7 +10,10 @@ Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex d
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.said import Said
 
 SpanRef = tuple[int, int]
 """How a step names its span: trace id and span id, as numbers."""
@@ -143,12 +146,14 @@ class Sighting(NamedTuple):
         round: calls that one model response asked for together share it.
         agent: the agent's name.
         start_ns, end_ns: when it started and ended; 0 if unknown.
-        tokens: input plus output tokens of a model call.
+        tokens: input plus output tokens of a model call; what a compaction began with.
         span: the span that shows it.
         thought: a model's reasoning, as far as shown.
         finish: why a model stopped, in the provider's word.
-        output_tokens: how many of `tokens` the model wrote, its reasoning included.
+        output_tokens: how many of `tokens` the model wrote, its reasoning included; of a
+            compaction's, how many it left.
         recorded: the result's digests, where they were made already: for a span of ours in a file.
+        acts: whether a model's response asks for a tool.
     """
 
     kind: Kind
@@ -170,6 +175,7 @@ class Sighting(NamedTuple):
     finish: str | None = None
     output_tokens: int = 0
     recorded: Recorded | None = None
+    acts: bool = False
 
 
 class Step(NamedTuple):
@@ -177,7 +183,8 @@ class Step(NamedTuple):
 
     A key is None where the value was not captured, and such a None equals nothing. `masked_key` is
     the result's digest with volatile values hidden, only where hiding changed something and the
-    same call had come back with another result. `size` is the result's length in characters.
+    same call had come back with another result. `size` is the result's length in characters, of a
+    compaction the tokens that it left. `said` holds the features of a model's text.
     """
 
     kind: Kind
@@ -196,6 +203,7 @@ class Step(NamedTuple):
     tokens: int = 0
     size: int | None = None
     span: SpanRef | None = None
+    said: Said | None = None
 
 
 class Finding(NamedTuple):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
-from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
+from otel_loopguard.core.model import MISSING, Kind, Sighting, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-_CUT: Final = frozenset({"length", "max_tokens"})
 
 
 def sightings(case: Mapping[str, object], number: int) -> Iterator[tuple[str, Sighting]]:
@@ -23,7 +21,7 @@ def sightings(case: Mapping[str, object], number: int) -> Iterator[tuple[str, Si
         ValueError: a step is not of the format; says which and why.
     """
     clock = 0
-    for index, step in enumerate(cast("list[Mapping[str, object]]", case["steps"]), 1):
+    for index, step in _whole(cast("list[Mapping[str, object]]", case["steps"])):
         try:
             start = _start(step, clock)
             clock = start + _nanoseconds(step.get("duration_s"))
@@ -38,9 +36,13 @@ def _sighting(
 ) -> Sighting:
     kind = Kind(step["kind"])
     usage = cast("Mapping[str, int]", step.get("usage") or {})
-    finish, result, error = step.get("finish_reason"), _captured(step, "result"), step.get("error")
+    finish = step.get("finish_reason") or step.get("finish")
+    result, error = _captured(step, "result"), step.get("error")
+    thought = _captured(step, "thought")
     if kind is Kind.MODEL:
         result = _captured(step, "text")
+        if thought is True:  # all of it is
+            result, thought = "", result
     elif error and result is MISSING:
         result = error
     named = step.get("tool") or step.get("target") or step.get("agent") or kind.value
@@ -51,17 +53,31 @@ def _sighting(
         args=_captured(step, "args" if kind is Kind.TOOL else "text"),
         result=result,
         error="error" if error else None,
-        outcome=Outcome.TRUNCATED if kind is Kind.MODEL and finish in _CUT else None,
         round=None if step.get("round") is None else str(step["round"]),
         agent=cast("str | None", step.get("agent")),
         start_ns=start_ns,
         end_ns=end_ns,
-        tokens=usage.get("input", 0) + usage.get("output", 0),
+        tokens=usage.get("input", 0) + usage.get("output", 0)
+        or cast("int", step.get("tokens_before") or 0),
         span=where,
-        thought=_captured(step, "thought"),
+        thought=thought,
         finish=None if finish is None else str(finish),
-        output_tokens=usage.get("output", 0),
+        output_tokens=usage.get("output", 0) or cast("int", step.get("tokens_after") or 0),
     )
+
+
+def _whole(steps: list[Mapping[str, object]]) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The steps with their numbers; the pieces of a streamed text as one, numbered as the last."""
+    pieces: list[str] = []
+    for index, step in enumerate(steps, 1):
+        if not step.get("chunk"):
+            yield index, step
+            continue
+        pieces.append(str(step.get("text") or ""))
+        following = steps[index : index + 1]
+        if not any(e.get("chunk") and e.get("agent") == step.get("agent") for e in following):
+            yield index, {**step, "text": "".join(pieces)}
+            pieces.clear()
 
 
 def _captured(step: Mapping[str, object], key: str) -> object:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import random
 import resource
 import statistics
 import subprocess
 import sys
 import time
 import tracemalloc
+from collections import Counter, deque
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -29,7 +31,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 import otel_loopguard as loopguard
-from otel_loopguard.core.model import Kind, Sighting
+from otel_loopguard.core.model import Kind, Sighting, Source, Step
+from otel_loopguard.core.records import Moment
+from otel_loopguard.core.said import said_by
+from otel_loopguard.core.turns import Turns
 from otel_loopguard.runtime import build
 from otel_loopguard.settings import from_env
 from tests.figures import Figures
@@ -47,6 +52,8 @@ FOUR = {
     "gen_ai.agent.name": "bench",
 }
 Call = Callable[[int], object]
+NO_MOMENT = Moment(None, 0, 0, 0, 0)
+MODEL_STEP = Step(Kind.MODEL, "model", Source.HOOK, None, None)
 
 
 class Nowhere(SpanExporter):
@@ -83,15 +90,15 @@ def dense_object(n: int) -> dict[str, object]:
     return {"page": n, "rows": rows, "next": None, "more": True}
 
 
-def side_by_side(*calls: Call) -> list[list[int]]:
+def side_by_side(*calls: Call, turns: int = TURNS) -> list[list[int]]:
     """Nanoseconds of each call, one after the other in turn: all meet the same caches."""
     spent: list[list[int]] = [[] for _ in calls]
-    for n in range(TURNS):
+    for n in range(turns):
         for call, times in zip(calls, spent, strict=True):
             started = time.perf_counter_ns()
             call(n)
             times.append(time.perf_counter_ns() - started)
-    return [times[TURNS // 5 :] for times in spent]
+    return [times[turns // 5 :] for times in spent]
 
 
 def both(results: list[object], tracer: trace.Tracer) -> tuple[Call, Call]:
@@ -140,6 +147,45 @@ def step(n: int) -> Sighting:
     return Sighting(
         Kind.TOOL, "search", args={"page": n}, result=f"row {n}", start_ns=2 * n, end_ns=2 * n + 1
     )
+
+
+def prose(size: int, seed: int) -> str:
+    """A text of `size` characters, in words that vary."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    words = ["".join(chance.choices("etaoinshr", k=chance.randint(2, 9))) for _ in range(800)]
+    return " ".join(chance.choices(words, k=size // 2))[:size]
+
+
+def grams(text: str) -> Counter[str]:
+    return Counter(text[i : i + 4] for i in range(len(text) - 3))
+
+
+def jaccard(one: Counter[str], other: Counter[str]) -> float:
+    return sum((one & other).values()) / sum((one | other).values())
+
+
+def texts(figures: Figures) -> None:
+    """What a model's text costs us, over its character 4-grams compared to the last three."""
+    for name, size in (("1 kB", 1_000), ("10 kB", 10_000)):
+        rows = [prose(size, seed) for seed in range(200)]
+        last: deque[Counter[str]] = deque(maxlen=3)
+        turns = Turns()
+
+        def by_grams(n: int, rows: list[str] = rows, last: deque[Counter[str]] = last) -> None:
+            new = grams(rows[n % len(rows)])
+            for old in last:
+                jaccard(new, old)
+            last.append(new)
+
+        def by_us(n: int, rows: list[str] = rows, turns: Turns = turns) -> None:
+            seen = Sighting(Kind.MODEL, "model", result=rows[n % len(rows)])
+            turns.take(MODEL_STEP, said_by(seen), NO_MOMENT)
+
+        theirs, ours = side_by_side(by_grams, by_us, turns=200)
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        figure = f"a text of {name} over its 4-grams against the last three"
+        print(f"  {name}: ours {statistics.median(ours) / 1e3:.0f} us")
+        show(figures, figure, ratio, "x", 0.1)
 
 
 def flatness(figures: Figures) -> None:
@@ -229,6 +275,7 @@ def main() -> int:
     loopguard.instrument(tracer_provider=watched)
     with Figures("bench") as figures:
         tool_call(figures, unwatched.get_tracer("bench"))
+        texts(figures)
         flatness(figures)
         memory(figures)
         start_up(figures)

@@ -44,12 +44,13 @@ def numbered(name: str, count: int, result: str = "page {} " + PAGE) -> list[Sig
     return [call(name, f"{name}-{each}", result.format(each)) for each in range(count)]
 
 
-def test_there_is_a_detector_for_each_of_five_patterns() -> None:
+def test_there_is_a_detector_for_each_pattern() -> None:
     assert {pattern.value for pattern in BUILTIN} == {
         "hard_loop",
         "tool_oscillation",
         "result_stagnation",
         "retry_storm",
+        "reflection_paralysis",
         "iteration_budget",
     }
 

@@ -7,6 +7,7 @@ from typing import Final
 from otel_loopguard.core.detectors.base import Detector
 from otel_loopguard.core.detectors.hard_loop import HardLoop
 from otel_loopguard.core.detectors.iteration_budget import IterationBudget
+from otel_loopguard.core.detectors.reflection_paralysis import ReflectionParalysis
 from otel_loopguard.core.detectors.result_stagnation import ResultStagnation
 from otel_loopguard.core.detectors.retry_storm import RetryStorm
 from otel_loopguard.core.detectors.tool_oscillation import ToolOscillation
@@ -17,18 +18,27 @@ __all__ = [
     "Detector",
     "HardLoop",
     "IterationBudget",
+    "ReflectionParalysis",
     "ResultStagnation",
     "RetryStorm",
     "ToolOscillation",
 ]
 
-Builtin = HardLoop | ToolOscillation | ResultStagnation | RetryStorm | IterationBudget
+Builtin = (
+    HardLoop
+    | ToolOscillation
+    | ResultStagnation
+    | RetryStorm
+    | ReflectionParalysis
+    | IterationBudget
+)
 
 BUILTIN: Final[dict[Pattern, type[Builtin]]] = {
     Pattern.HARD_LOOP: HardLoop,
     Pattern.TOOL_OSCILLATION: ToolOscillation,
     Pattern.RESULT_STAGNATION: ResultStagnation,
     Pattern.RETRY_STORM: RetryStorm,
+    Pattern.REFLECTION_PARALYSIS: ReflectionParalysis,
     Pattern.ITERATION_BUDGET: IterationBudget,
 }
 """Each pattern that is looked for, and its detector; the fields of a detector are its settings."""

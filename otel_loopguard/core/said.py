@@ -1,0 +1,78 @@
+"""What a model said at one step, without its content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from otel_loopguard.core.sketch import Sketch, chant, sketch
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.model import Sighting
+
+CUT: Final = frozenset(
+    {"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "max_token"}
+)
+"""The words by which providers say that a response was cut off at its token limit."""
+_ECHOES: Final = ("echo ", "printf ", "Write-Output ", "Write-Host ")
+_ECHO_CHARS: Final = 400
+
+
+class Said(NamedTuple):
+    """One utterance of a model.
+
+    Attributes:
+        sketch: of its text, or, where that is blank, of its reasoning; None if there is neither.
+        blank: whether its text is blank.
+        chant: how many characters at its end are one short passage again and again; 0 for none.
+        passage: the length of that passage.
+        thinks: whether more than half of what it wrote is reasoning.
+        acts: whether it asked for a tool.
+        read: the tokens that it read; 0 if unknown.
+        wrote: the tokens that it wrote; 0 if unknown.
+    """
+
+    sketch: Sketch | None
+    blank: bool = False
+    chant: int = 0
+    passage: int = 0
+    thinks: bool = False
+    acts: bool = False
+    read: int = 0
+    wrote: int = 0
+
+
+def said_by(sighting: Sighting) -> Said | None:
+    """What a model call said; None if that was not captured."""
+    text, thought = sighting.result, sighting.thought
+    text = text if isinstance(text, str) else None
+    thought = thought if isinstance(thought, str) else None
+    if text is None and thought is None:
+        return None
+    spoken = sketch(text) if text is not None else None
+    length, passage = chant(text) if text is not None else (0, 0)
+    if thought is not None and not length:
+        length, passage = chant(thought)
+    blank = text is not None and spoken is None
+    if spoken is None and thought is not None:
+        spoken = sketch(thought)
+    return Said(
+        spoken,
+        blank,
+        length,
+        passage,
+        len(thought or "") > len(text or ""),
+        sighting.acts,
+        max(0, sighting.tokens - sighting.output_tokens) if sighting.output_tokens else 0,
+        sighting.output_tokens,
+    )
+
+
+def echoed(sighting: Sighting) -> Said | None:
+    """What a command says that does nothing but to print a text, as if a model had said it."""
+    args, result = sighting.args, sighting.result
+    if type(result) is not str or type(args) is not dict or len(result) > _ECHO_CHARS:
+        return None
+    for value in cast("dict[object, object]", args).values():
+        if type(value) is str and value.startswith(_ECHOES) and result.strip() in value:
+            return Said(sketch(result))
+    return None

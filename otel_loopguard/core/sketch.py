@@ -1,0 +1,151 @@
+"""Texts reduced to features: how long, of what kind, in which words, with what chant.
+
+Texts are compared by the hashes of their word triples, of which a bounded sample is kept: the
+smallest ones, so that the samples of two texts hold the same triples where the texts do. Numbers
+are alike in prose ("attempt 1", "attempt 2"); case counts in none. In a text without spaces between
+its words each character counts as a word.
+"""
+
+from __future__ import annotations
+
+from array import array
+from enum import Enum
+from itertools import islice
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from otel_loopguard.core.patterns import Pattern
+
+MAX_HASHES: Final = 64
+END_CHARS: Final = 2_048
+"""Of a text longer than twice this only the two ends are read."""
+CHANT_CHARS: Final = 2_400
+CHANT_COPIES: Final = 4
+CHANT_MIN: Final = 60
+CHANT_SHARE: Final = 0.2
+CHANT_MUCH: Final = 600
+_PROBE: Final = 16
+_PROBES: Final = 8
+_SPACELESS: Final = 12
+"""Words longer than this on average are no words."""
+
+_ALIKE: Final = bytes.maketrans(b"123456789", b"000000000")
+_LETTERS: Final = Pattern(r"[^\W\d_]")
+_CODE: Final = "{};=<>[]"
+_CODE_MARKS: Final = 6
+
+
+class Form(Enum):
+    """What kind of text a text is; what makes two texts nearly equal depends on it."""
+
+    PROSE = "prose"
+    CODE = "code"
+    DATA = "data"  # JSON, a table
+
+
+class Sketch(NamedTuple):
+    """The words of a text.
+
+    Attributes:
+        hashes: the smallest hashes of its word triples, at most 64, as an `array` in bytes.
+        words: how many words were read.
+        size: its length in characters.
+        form: its kind.
+    """
+
+    hashes: bytes
+    words: int
+    size: int
+    form: Form
+
+
+def sketch(text: str) -> Sketch | None:
+    """Returns the sketch of a text; None for a blank one."""
+    size = len(text)
+    if size > 2 * END_CHARS:
+        text = f"{text[:END_CHARS]} {text[-END_CHARS:]}"
+    form = form_of(text)
+    plain = text.lower()
+    data = plain.encode("utf-8", "surrogatepass")
+    if form is Form.PROSE:
+        data = data.translate(_ALIKE)
+        while b"00" in data:
+            data = data.replace(b"00", b"0")
+    words = data.split()
+    if not words:
+        return None
+    if len(words) * _SPACELESS < len(text):
+        words = [char.encode("utf-8", "surrogatepass") for char in plain if not char.isspace()]
+    triples = zip(words, islice(words, 1, None), islice(words, 2, None), strict=False)
+    hashes = set(map(crc32, map(b" ".join, triples))) or {crc32(b" ".join(words))}
+    kept = array("I", sorted(hashes)[:MAX_HASHES])
+    return Sketch(kept.tobytes(), len(words), size, form)
+
+
+def likeness(one: Sketch, other: Sketch) -> float:
+    """Which share of the word triples of two texts both have, 0 to 1 (estimated for long ones)."""
+    if one.hashes == other.hashes:
+        return 1.0
+    mine, its = set(memoryview(one.hashes).cast("I")), set(memoryview(other.hashes).cast("I"))
+    both = mine & its
+    if not both:
+        return 0.0
+    smallest = sorted(mine | its)[:MAX_HASHES]
+    return sum(each in both for each in smallest) / len(smallest)
+
+
+def form_of(text: str) -> Form:
+    """Returns the kind of a text, told from its marks."""
+    stripped = text.strip()
+    if stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]"):
+        return Form.DATA
+    if text.count("|") * 12 > len(text) or text.count("\t") * 12 > len(text):
+        return Form.DATA
+    marks = sum(map(text.count, _CODE))
+    is_code = "```" in text or (marks >= _CODE_MARKS and marks * 16 > len(text))
+    return Form.CODE if is_code else Form.PROSE
+
+
+def chant(text: str) -> tuple[int, int]:
+    """Looks for a passage that a text repeats exactly, again and again, up to its end.
+
+    A text that repeats a passage without letters (a line, a divider, an empty table) is none, nor
+    are list items or table rows that differ, nor a refrain at the end of a far longer text.
+
+    Returns:
+        How many characters at the end are repetitions, and the length of the passage; zeros if
+        these are fewer than four or shorter than 60 characters.
+    """
+    tail = text[-CHANT_CHARS:]
+    size = len(tail)
+    probe, end = tail[-_PROBE:], size - 1
+    for _ in range(_PROBES):
+        found = tail.rfind(probe, 0, end)
+        if found < 0:
+            break
+        period = size - _PROBE - found
+        end = found + _PROBE - 1
+        length = _periodic(tail, period)
+        if length < max(CHANT_COPIES * period, CHANT_MIN):
+            continue
+        passage = tail[-period:]
+        if length >= min(CHANT_SHARE * len(text), CHANT_MUCH) and _speaks(passage):
+            return length, period
+        break
+    return 0, 0
+
+
+def _speaks(passage: str) -> bool:
+    return _LETTERS.search(passage) is not None and "|" not in passage
+
+
+def _periodic(text: str, period: int) -> int:
+    """How many characters at the end of a text repeat with a period."""
+    low, high = period, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text[-middle:-period] == text[len(text) - middle + period :]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,209 @@
+"""What the models of a run said since something was last done: who only talks, and says it again.
+
+A turn is one utterance of a model. Turns add up while nothing happens between: an action that
+brings something new, or that nobody sees the result of, starts over, and so does the user.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.sketch import Form, likeness
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.model import Step
+    from otel_loopguard.core.records import Moment
+    from otel_loopguard.core.said import Said
+    from otel_loopguard.core.sketch import Sketch
+
+MAX_TEXTS: Final = 8
+"""The longest cycle of texts that is seen."""
+NEAR: Final = 3
+"""To how many of the newest texts a text is compared word by word; to older ones as a whole."""
+ALIKE: Final = {Form.PROSE: 0.5, Form.CODE: 0.9, Form.DATA: 0.9}
+"""From which likeness on two texts say nearly the same."""
+NEAR_WEIGHT: Final = 0.67
+ACTED_WEIGHT: Final = 0.5
+MIN_WORDS: Final = 4
+"""A shorter text is a label or an answer, of which many are equal."""
+LONG_WORDS: Final = 12
+"""A shorter text is another one if any word is another: it may name the next of many things."""
+FEW_WORDS: Final = 20
+"""Beside its reasoning a turn of fewer words gives no answer."""
+
+
+@dataclass(slots=True)
+class Spell:
+    """Turns of one sort in a row.
+
+    Attributes:
+        first: the first of them.
+        count: how many.
+        weight: `count`, each turn graded by how good the evidence is.
+        key: the text that comes again, as its hashes.
+        period: after how many turns it comes again.
+    """
+
+    first: Moment
+    count: int = 1
+    weight: float = 1.0
+    key: bytes = b""
+    period: int = 1
+
+
+class Turns:
+    """The newest utterances of one run.
+
+    Attributes:
+        same: turns in a row that say nearly the same.
+        stale: turns in a row that each say what an earlier one said.
+        silent: turns in a row without a text and without an action.
+        musing: turns in a row that mostly think, do nothing, and say little.
+        replies: long turns in a row that say nearly the same, though others spoke between.
+        chanting: the newest turn, if it repeats one passage up to its end.
+    """
+
+    __slots__ = (
+        "_acted", "_agent", "_end_ns", "_pending", "_read", "_reply", "_texts", "chanting",
+        "musing", "replies", "same", "silent", "stale",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.same: Spell | None = None
+        self.stale: Spell | None = None
+        self.silent: Spell | None = None
+        self.musing: Spell | None = None
+        self.replies: Spell | None = None
+        self.chanting: Spell | None = None
+        self._texts: list[tuple[str | None, Sketch, Moment]] = []
+        self._reply: Sketch | None = None
+        self._agent: str | None = None
+        self._acted = self._pending = False
+        self._end_ns = self._read = 0
+
+    def interrupted(self) -> None:
+        """Somebody else spoke, or the world changed."""
+        self._texts.clear()
+        self.same = self.stale = self.silent = self.musing = None
+        self._acted = self._pending = False
+        self._read = 0
+
+    def _start_over(self) -> None:
+        """Something was done: what was said before has led somewhere."""
+        self.interrupted()
+        self._reply = self.replies = None
+
+    def acted(self, *, moved: bool) -> None:
+        """A tool was called; `moved` if that brought something new, or may have."""
+        self.silent = self.musing = self.stale = self.replies = self._reply = None
+        self._pending, self._acted = False, True
+        if moved:
+            self._start_over()
+
+    def condense(self) -> None:
+        """Forget all texts but the newest."""
+        del self._texts[:-1]
+
+    def take(self, step: Step, said: Said | None, now: Moment) -> bool:
+        """Take a turn; whether it goes on with any spell.
+
+        A turn that overlaps the one before is a branch beside it, not a next one; so is one that
+        read less: it does not have the other in its history.
+        """
+        self.chanting = None
+        if step.error is not None or 0 < step.start_ns < self._end_ns:
+            return False
+        self._end_ns = step.end_ns
+        if said is None or self._pending or self._is_apart(step, said):
+            self._start_over()
+        if said is None:
+            return False
+        if step.agent != self._agent:
+            self.silent = self.musing = self.replies = self._reply = None
+        self._read, self._agent, self._pending = said.read, step.agent, said.acts
+        if said.chant:
+            count = said.chant // said.passage
+            self.chanting = Spell(now, count, said.chant, period=said.passage)
+        self._hear(said, now)
+        self._acted = False
+        return any((self.same, self.stale, self.silent, self.musing, self.replies, said.chant))
+
+    def _is_apart(self, step: Step, said: Said) -> bool:
+        return step.agent == self._agent and 0 < said.read < self._read
+
+    def _hear(self, said: Said, now: Moment) -> None:
+        """Take the turn into all spells."""
+        text = said.sketch
+        self.silent = _longer(self.silent, now) if said.blank and not said.acts else None
+        if text is None:
+            return
+        fresh = True
+        if text.words >= MIN_WORDS:
+            fresh = not self._compare(text, now)
+            self._answer(text, now)
+        little = said.blank or text.words < FEW_WORDS or not fresh
+        muses = said.thinks and little and not said.acts
+        self.musing = _longer(self.musing, now) if muses else None
+
+    def _compare(self, text: Sketch, now: Moment) -> bool:
+        """Compare a text to those that its agent said before; whether one of them said the same."""
+        texts = self._texts
+        period, grade = 0, 0.0
+        for back, (agent, other, _) in enumerate(reversed(texts), 1):
+            if agent != self._agent:
+                continue
+            alike = _grade(text, other, closely=back <= NEAR)
+            if alike > grade:
+                period, grade = back, alike
+        if not grade:
+            self.same = self.stale = None
+        else:
+            before = texts[-period][2]
+            self.stale = _longer(self.stale, before, period=max(period, _period(self.stale)))
+            self._again(text, before, grade if period == 1 else 0)
+        texts.append((self._agent, text, now))
+        del texts[:-MAX_TEXTS]
+        return grade > 0
+
+    def _again(self, text: Sketch, before: Moment, grade: float) -> None:
+        """Count a text that says what the one just before said (`grade` 0: what another said)."""
+        if not grade:
+            self.same = None
+            return
+        if self.same is None:
+            self.same = Spell(before, key=text.hashes)
+        self.same.count += 1
+        self.same.weight += grade * (ACTED_WEIGHT if self._acted else 1.0)
+
+    def _answer(self, text: Sketch, now: Moment) -> None:
+        """Compare a long text to the one before it, whoever spoke between."""
+        if text.words < LONG_WORDS:
+            return
+        if self._reply is not None and _grade(text, self._reply, closely=True):
+            self.replies = _longer(self.replies or Spell(now, key=text.hashes), now)
+        else:
+            self.replies = None
+        self._reply = text
+
+
+def _grade(text: Sketch, other: Sketch, *, closely: bool) -> float:
+    if text.hashes == other.hashes and text.words == other.words:
+        return 1.0
+    if not closely or text.words < LONG_WORDS or likeness(text, other) < ALIKE[text.form]:
+        return 0.0
+    return NEAR_WEIGHT
+
+
+def _period(spell: Spell | None) -> int:
+    return 0 if spell is None else spell.period
+
+
+def _longer(spell: Spell | None, now: Moment, *, period: int = 1) -> Spell:
+    """A spell that is one turn longer; a new one begins with `now`."""
+    if spell is None:
+        return Spell(now, period=period)
+    spell.count += 1
+    spell.weight += 1.0
+    spell.period = period
+    return spell

@@ -1,0 +1,248 @@
+"""reflection_paralysis: who only talks, and the neighbours that are left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_loopguard.core.model import MISSING, Kind, Sighting
+from tests.core.steps import SECOND, START, Spoken, call, failure, make_guard, observe, seen
+from tests.core.steps import utterances as all_utterances
+
+PROMISE = "I will now look for the file and report what it says."
+LONG = (
+    "To change the booking I need the number of your reservation and your name. Please tell me "
+    "both, and I will look for another flight on the same day at no further cost."
+)
+NAME = "reflection_paralysis"
+
+
+def says(text: object = PROMISE, **more: object) -> Sighting:
+    """A turn of a model."""
+    return seen(Kind.MODEL, result=text, **more)
+
+
+def user(text: str = "Go on.") -> Sighting:
+    return seen(Kind.USER, result=text)
+
+
+def spoken(*steps: Sighting) -> list[Spoken]:
+    """What was said of texts."""
+    return [each for each in all_utterances(steps) if each[1] == NAME]
+
+
+def test_the_same_again_with_nothing_done() -> None:
+    assert spoken(*[says()] * 9) == [(3, NAME, "warning"), (5, NAME, "critical")]
+
+
+def test_the_same_but_for_a_number() -> None:
+    assert spoken(*[says(f"Let me think about it ({n})") for n in range(3)]) == [
+        (3, NAME, "warning")
+    ]
+
+
+def test_nearly_the_same_needs_one_more() -> None:
+    ends = ("", " Shall I go on?", " Please confirm.", " Let me know.", " Agreed?", " Fine?")
+    assert spoken(*[says(LONG + end) for end in ends])[0] == (4, NAME, "warning")
+
+
+def test_in_a_language_without_spaces() -> None:
+    text = "我现在去查看这个文件, 然后告诉你里面写了什么内容。"
+    assert spoken(*[says(text)] * 3) == [(3, NAME, "warning")]
+
+
+def test_it_tells_where_the_loop_began_and_what_it_wasted() -> None:
+    steps = [
+        says("Something else entirely, to begin with.", span=(1, 1), tokens=10, end_ns=START),
+        *(says(span=(1, n), tokens=100, end_ns=START + n * SECOND) for n in (2, 3, 4)),
+    ]
+    found = [u.finding for each in observe(steps) for u in each.utterances]
+    assert [(each.first_span, each.repeats, each.wasted_calls) for each in found] == [
+        ((1, 2), 3, 2)
+    ]
+    assert (found[0].wasted_tokens, found[0].wasted_seconds) == (200, 2.0)
+    assert PROMISE not in found[0].evidence
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([says()] * 2, id="twice"),
+        pytest.param([says(MISSING)] * 9, id="texts not captured"),
+        pytest.param([says("yes")] * 9, id="labels"),
+        pytest.param([says(f'{{"verdict": "relevant", "row": {n}}}') for n in range(9)],
+                     id="structured answers that differ"),
+        pytest.param([says(f"The {w} is in the {w} of the {w}, near the old {w}.") for w in
+                      ("key", "hat", "cup", "map", "pen", "box")], id="one template, other words"),
+        pytest.param([says(f"{w} is the next one on my long list") for w in "abcdefgh"],
+                     id="one word is another"),
+        pytest.param([step for n in range(9) for step in (says(), call(args=n, result=f"row {n}"))],
+                     id="calls between bring something new"),
+        pytest.param([step for n in range(9) for step in (says(), call("read", str(n), MISSING))],
+                     id="the results between are unknown"),
+        pytest.param([step for _ in range(3) for step in (says(), user())], id="the user spoke"),
+        pytest.param([says(error="RateLimitError")] * 9, id="failed calls of the model"),
+        pytest.param([says(acts=True)] * 9, id="each asks for a tool that nobody shows"),
+        pytest.param([says(agent=f"sub-{n}") for n in range(9)], id="each by another agent"),
+        pytest.param([says(start_ns=START + n, end_ns=START + SECOND) for n in range(9)],
+                     id="branches side by side"),
+        pytest.param([says(tokens=900 - n, output_tokens=20) for n in range(9)],
+                     id="each read less than the one before"),
+    ],
+)  # fmt: skip
+def test_equal_texts_that_are_no_loop(steps: list[Sighting]) -> None:
+    assert spoken(*steps) == []
+
+
+def test_calls_between_that_bring_nothing_weigh_half() -> None:
+    steps = [step for _ in range(6) for step in (says(), failure(text="no such file"))]
+    assert spoken(*steps)[0] == (9, NAME, "warning")
+
+
+def test_two_agents_who_agree_in_turn() -> None:
+    texts = (
+        "I agree, let us proceed.",
+        "Thank you! I agree as well.",
+        "Sounds good, let us go ahead.",
+        "Great, thank you, we are proceeding.",
+    )
+    steps = [says(texts[n % 4], agent="ab"[n % 2]) for n in range(12)]
+    assert spoken(*steps) == [(10, NAME, "warning")]
+
+
+def test_a_dialogue_that_says_new_things_is_none() -> None:
+    steps = [
+        step
+        for n in range(12)
+        for step in (
+            says(PROMISE, agent="a"),
+            says(f"{'xyz'[n % 3] * n} is next on my list", agent="b"),
+        )
+    ]
+    assert spoken(*steps) == []
+
+
+# -- silence and reflection -----------------------------------------------------------------------
+
+
+def test_turns_without_a_word() -> None:
+    assert spoken(says("The draft is ready."), *[says("")] * 6) == [
+        (4, NAME, "warning"),
+        (6, NAME, "critical"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([step for n in range(9) for step in (says(""), call(args=n, result=f"{n}"))],
+                     id="each calls a tool"),
+        pytest.param([says("", acts=True)] * 9, id="each asks for a tool"),
+        pytest.param([says("", agent=f"sub-{n}") for n in range(9)], id="each of another agent"),
+        pytest.param([says("", error="Timeout")] * 9, id="failed"),
+    ],
+)  # fmt: skip
+def test_silence_that_is_none(steps: list[Sighting]) -> None:
+    assert spoken(*steps) == []
+
+
+def thinks(n: int, text: str = "Hm.", **more: object) -> Sighting:
+    way = "abcdefghijk"[n] * 5
+    thought = f"{way} would be one way to go about it, but then again I do not know {way} at all"
+    return says(text, thought=thought, **more)
+
+
+def test_thinking_without_acting() -> None:
+    assert spoken(*map(thinks, range(4))) == [(3, NAME, "warning")]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([thinks(n, acts=True) for n in range(9)], id="each asks for a tool"),
+        pytest.param([thinks(n, f"{'uvwxyzabc'[n] * 4} " + " ".join("qrstuvwxy"[n] * k for k in
+                      range(1, 40))) for n in range(9)], id="each gives an answer of some length"),
+        pytest.param([step for n in range(9) for step in (thinks(n), call(args=n, result=f"{n}"))],
+                     id="a call after each"),
+        pytest.param([says("Quite short.", thought="Well.")] * 2, id="twice"),
+    ],
+)  # fmt: skip
+def test_thinking_that_is_fine(steps: list[Sighting]) -> None:
+    assert spoken(*steps) == []
+
+
+def test_a_thought_stands_for_the_text_that_is_missing() -> None:
+    assert spoken(*[says(MISSING, thought=PROMISE)] * 3) == [(3, NAME, "warning")]
+
+
+# -- dialogues ------------------------------------------------------------------------------------
+
+
+def test_the_same_long_answer_to_whatever_the_user_says() -> None:
+    steps = [step for n in range(5) for step in (user(f"Question {n}"), says(LONG))]
+    assert spoken(*steps) == [(8, NAME, "warning")]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([step for _ in range(9) for step in (user(), says("It is positive."))],
+                     id="short answers"),
+        pytest.param([step for n in range(9) for step in (user(), call(args=n, result=f"row {n}"),
+                                                          says(LONG))], id="after a call each"),
+        pytest.param([step for n in range(9) for step in (user(), says(LONG, agent="ab"[n % 2]))],
+                     id="of two agents"),
+    ],
+)  # fmt: skip
+def test_equal_answers_that_are_fine(steps: list[Sighting]) -> None:
+    assert spoken(*steps) == []
+
+
+# -- one text -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [("ny" * 40, "warning"), ("yes agree\n" * 60, "warning"), ("yes agree\n" * 400, "critical")],
+)
+def test_a_chant(text: str, severity: str) -> None:
+    assert spoken(says(text)) == [(1, NAME, severity)]
+
+
+def test_a_chant_in_the_reasoning() -> None:
+    assert spoken(says("So.", thought="Wait, once more. " * 30)) == [(1, NAME, "warning")]
+
+
+# -- commands that only print ---------------------------------------------------------------------
+
+
+def prints(text: str, command: str = "echo '{}'") -> Sighting:
+    return Sighting(Kind.TOOL, "bash", args={"command": command.format(text)}, result=text)
+
+
+def test_a_command_that_only_prints_is_talk() -> None:
+    steps = [prints(f"Sending notice {n} to the whole group now") for n in range(4)]
+    assert spoken(*steps) == [(3, NAME, "warning")]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([prints(f"Row {n} of the table is stored", "store '{}'") for n in range(9)],
+                     id="another command"),
+        pytest.param([step for n in range(9) for step in (prints("Step done, on to the next one"),
+                                                          call(args=n, result=f"row {n}"))],
+                     id="real calls between"),
+        pytest.param([Sighting(Kind.TOOL, "bash", args="echo", result="a b c d")] * 2, id="text"),
+    ],
+)  # fmt: skip
+def test_commands_that_do_something(steps: list[Sighting]) -> None:
+    assert spoken(*steps) == []
+
+
+def test_a_condensed_run_remembers_its_newest_text() -> None:
+    guard = make_guard(max_runs=2)
+    for _ in range(2):
+        guard.observe("run", says())
+    for other in "abc":
+        guard.observe(other, says("Nothing of the sort is said here."))
+    assert guard.observe("run", says()) is not None

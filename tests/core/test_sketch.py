@@ -1,0 +1,159 @@
+"""Sketches: which texts are alike, which chant, of which kind they are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_loopguard.core.sketch import (
+    MAX_HASHES,
+    Form,
+    Sketch,
+    chant,
+    form_of,
+    likeness,
+    sketch,
+)
+
+PLAN = (
+    "First I read the file that holds the settings, then I compare each value with the defaults, "
+    "and at last I write down which of them were changed by hand and by whom."
+)
+CHINESE = "首先我需要查看配置文件的内容, 然后把每一项和默认值进行比较, 最后写下有哪些改动。"
+words = st.lists(st.text("abcdefgh", min_size=1, max_size=6), min_size=3, max_size=60)
+
+
+def made(text: str) -> Sketch:
+    result = sketch(text)
+    assert result is not None
+    return result
+
+
+def like(one: str, other: str) -> float:
+    return likeness(made(one), made(other))
+
+
+@given(st.text(max_size=6_000))
+def test_a_text_is_like_itself_and_its_sketch_is_bounded(text: str) -> None:
+    result = sketch(text)
+    if result is None:
+        assert not text.strip()
+    else:
+        assert likeness(result, result) == 1.0
+        assert len(result.hashes) <= 4 * MAX_HASHES
+        assert result.words >= 1
+
+
+@given(words, words)
+def test_likeness_is_a_share_and_has_no_direction(one: list[str], other: list[str]) -> None:
+    there, back = like(" ".join(one), " ".join(other)), like(" ".join(other), " ".join(one))
+    assert there == back
+    assert 0.0 <= there <= 1.0
+
+
+@given(words)
+def test_for_short_texts_it_is_the_share_of_equal_word_triples(text: list[str]) -> None:
+    text = text[:40]
+    other = [*text[: len(text) // 2], "zz", *text[len(text) // 2 :]]
+    one, two = ({tuple(t[i : i + 3]) for i in range(len(t) - 2)} for t in (text, other))
+    assert like(" ".join(text), " ".join(other)) == pytest.approx(len(one & two) / len(one | two))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("I try it again (attempt 1)", "I try it again (attempt 12)", id="numbers"),
+        pytest.param(
+            "Let me SEE what is there", "let me see  what\nis there", id="case and blanks"
+        ),
+    ],
+)
+def test_what_makes_no_difference(one: str, other: str) -> None:
+    assert like(one, other) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "least", "most"),
+    [
+        pytest.param(PLAN, PLAN + " Shall I go on?", 0.7, 0.99, id="one sentence more"),
+        pytest.param(CHINESE, CHINESE + "是否继续?", 0.7, 0.99, id="one more without spaces"),
+        pytest.param(PLAN, PLAN[::-1], 0.0, 0.0, id="other words"),
+        pytest.param(CHINESE, "今天的天气很好, 我们可以一起去公园散步, 然后回家吃饭。", 0.0, 0.1,
+                     id="other characters"),
+        pytest.param('{"row": 1, "sum": 20}', '{"row": 2, "sum": 30}', 0.0, 0.5, id="data"),
+    ],
+)  # fmt: skip
+def test_how_alike_two_texts_are(one: str, other: str, least: float, most: float) -> None:
+    assert least <= like(one, other) <= most
+
+
+def test_of_a_very_long_text_both_ends_are_read() -> None:
+    long = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}" for n in range(5_000))
+    assert like(long, long[:-3_000] + PLAN * 20) < 0.9
+    assert like(long, PLAN * 20 + long[3_000:]) < 0.9
+    assert made(long).size == len(long)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (PLAN, Form.PROSE),
+        ("Look (once more) at it", Form.PROSE),
+        ('{"a": 1}', Form.DATA),
+        ("[1, 2, 3]", Form.DATA),
+        ("| a | b |\n| - | - |\n| 1 | 2 |", Form.DATA),
+        ("a\tb\tc\n1\t2\t3", Form.DATA),
+        ("Here it is:\n```\nx\n```", Form.CODE),
+        ("if (a) { b = [1]; } else { c = {}; }", Form.CODE),
+    ],
+)
+def test_the_kind_of_a_text(text: str, form: Form) -> None:
+    assert form_of(text) is form
+
+
+@given(
+    st.text("abc \n", min_size=1, max_size=30).filter(lambda text: not text.isspace()),
+    st.integers(4, 50),
+)
+def test_a_passage_again_and_again_up_to_the_end_is_a_chant(passage: str, copies: int) -> None:
+    length, period = chant(passage * copies)
+    if len(passage) * copies >= 60:
+        assert length == min(len(passage) * copies, 2_400)
+        assert length % period in range(period)
+        assert passage * 2 == (passage * 2)[period:] + (passage * 2)[:period]
+    else:
+        assert (length, period) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "period"),
+    [
+        pytest.param(PLAN + "\n" + "yes, I agree\n" * 20, 13, id="after a start"),
+        pytest.param("I will now write the section.\n" * 20 + "I will now wri", 30, id="cut off"),
+        pytest.param("好的, 我马上开始处理这个文件。" * 9, 16, id="without spaces"),
+        pytest.param("One.\n\nNo, two first.\n\nHold on, one.\n\n" * 6, 37,
+                     id="three sentences in turn"),
+    ],
+)  # fmt: skip
+def test_chants(text: str, period: int) -> None:
+    assert chant(text)[1] == period
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param(PLAN, id="prose"),
+        pytest.param("Thank you, thank you, thank you!", id="three times"),
+        pytest.param("=" * 900, id="a divider"),
+        pytest.param("| --- | --- | --- |\n" * 40, id="an empty table"),
+        pytest.param("| none | none |\n" * 40, id="equal rows of a table"),
+        pytest.param("0, 0, 0, 0, 0, 0, 0, 0, " * 40, id="numbers"),
+        pytest.param("".join(f"- item {n} is done\n" for n in range(80)), id="rows that differ"),
+        pytest.param(PLAN * 12 + "Over and over, we sing.\n" * 4, id="a refrain of a long song"),
+        pytest.param("I try again.\n" * 20 + "Done, the file is written.", id="it ended"),
+    ],
+)
+def test_what_is_no_chant(text: str) -> None:
+    assert chant(text) == (0, 0)
