@@ -151,7 +151,7 @@ def step(n: int) -> Sighting:
 
 def prose(size: int, seed: int) -> str:
     """A text of `size` characters, in words that vary."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
+    chance = random.Random(seed)
     words = ["".join(chance.choices("etaoinshr", k=chance.randint(2, 9))) for _ in range(800)]
     return " ".join(chance.choices(words, k=size // 2))[:size]
 
