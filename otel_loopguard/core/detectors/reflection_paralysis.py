@@ -22,7 +22,7 @@ _EVIDENCE: Final = {
     "stale": "for {} turns in a row each said what an earlier one had said",
     "replies": "{} answers in a row were nearly the same, whatever was said between",
 }
-_NEVER: Final = float("inf")
+_NEVER: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
