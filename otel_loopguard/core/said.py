@@ -13,8 +13,8 @@ CUT: Final = frozenset(
     {"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "max_token"}
 )
 """The words by which providers say that a response was cut off at its token limit."""
-_ECHOES: Final = ("echo ", "printf ", "Write-Output ", "Write-Host ")
-_ECHO_CHARS: Final = 400
+_QUOTES: Final = " \t\n\"'"
+_OPTION_CHARS: Final = 8
 
 
 class Said(NamedTuple):
@@ -68,11 +68,17 @@ def said_by(sighting: Sighting) -> Said | None:
 
 
 def echoed(sighting: Sighting) -> Said | None:
-    """What a command says that does nothing but to print a text, as if a model had said it."""
+    """What a command says that does nothing but to print its text, as if a model had said it.
+
+    A command of one word and a text whose result is that text is one, whatever the word.
+    """
     args, result = sighting.args, sighting.result
-    if type(result) is not str or type(args) is not dict or len(result) > _ECHO_CHARS:
+    if type(result) is not str or type(args) is not dict:
         return None
+    printed = result.strip()
     for value in cast("dict[object, object]", args).values():
-        if type(value) is str and value.startswith(_ECHOES) and result.strip() in value:
-            return Said(sketch(result))
+        if type(value) is str and 0 < len(printed) < len(value):
+            text = value.strip(_QUOTES).partition(" ")[2].strip(_QUOTES)
+            if text.endswith(printed) and len(text) <= len(printed) + _OPTION_CHARS:
+                return Said(sketch(result))
     return None

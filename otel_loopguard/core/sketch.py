@@ -82,6 +82,16 @@ def sketch(text: str) -> Sketch | None:
     return Sketch(kept.tobytes(), len(words), size, form)
 
 
+def is_same(one: Sketch, other: Sketch) -> bool:
+    """Whether two texts have the same words in the same order, but for numbers and case.
+
+    Of a text with more word triples than are kept the length has to be the same too.
+    """
+    if one.hashes != other.hashes or one.words != other.words:
+        return False
+    return one.words <= MAX_HASHES or one.size == other.size
+
+
 def likeness(one: Sketch, other: Sketch) -> float:
     """Which share of the word triples of two texts both have, 0 to 1 (estimated for long ones)."""
     if one.hashes == other.hashes:

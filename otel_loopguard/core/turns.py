@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.sketch import Form, likeness
+from otel_loopguard.core.sketch import Form, is_same, likeness
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
@@ -188,7 +188,7 @@ class Turns:
 
 
 def _grade(text: Sketch, other: Sketch, *, closely: bool) -> float:
-    if text.hashes == other.hashes and text.words == other.words:
+    if is_same(text, other):
         return 1.0
     if not closely or text.words < LONG_WORDS or likeness(text, other) < ALIKE[text.form]:
         return 0.0

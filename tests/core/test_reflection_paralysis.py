@@ -227,8 +227,10 @@ def test_a_command_that_only_prints_is_talk() -> None:
 @pytest.mark.parametrize(
     "steps",
     [
-        pytest.param([prints(f"Row {n} of the table is stored", "store '{}'") for n in range(9)],
-                     id="another command"),
+        pytest.param([prints(f"Row {n} of the table is stored", "{}") for n in range(9)],
+                     id="notes that are acknowledged by what they say"),
+        pytest.param([prints(f"Row {n} of the table is stored", "store --in table --as '{}'")
+                      for n in range(9)], id="a command that does more"),
         pytest.param([step for n in range(9) for step in (prints("Step done, on to the next one"),
                                                           call(args=n, result=f"row {n}"))],
                      id="real calls between"),

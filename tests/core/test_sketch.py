@@ -12,6 +12,7 @@ from otel_loopguard.core.sketch import (
     Sketch,
     chant,
     form_of,
+    is_same,
     likeness,
     sketch,
 )
@@ -157,3 +158,10 @@ def test_chants(text: str, period: int) -> None:
 )
 def test_what_is_no_chant(text: str) -> None:
     assert chant(text) == (0, 0)
+
+
+def test_of_a_long_text_the_length_has_to_be_the_same_too() -> None:
+    long = " ".join(f"w{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(200))
+    assert is_same(made(long), made(long.upper()))
+    assert not is_same(made(long), made(long + "x"))
+    assert is_same(made(PLAN + " 1"), made(PLAN + " 12"))
