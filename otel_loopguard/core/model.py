@@ -133,9 +133,7 @@ class Sighting(NamedTuple):
     """One action of a run as somebody saw it, content included. Lives for one call only.
 
     Attributes:
-        kind: what kind of action.
-        action: the tool's, model's or agent's name.
-        source: who saw it.
+        kind, action, source: what kind of action, its tool's, model's or agent's name, who saw it.
         args: the arguments: a mapping, any object, or JSON text as models write it.
         args_key: their digest, where the seer has made it already (a tool may change them).
         result: what the action gave back, for a model its text; for a failed one the text of the
@@ -144,10 +142,9 @@ class Sighting(NamedTuple):
         outcome: set where the seer knows more than the values tell (an unknown tool, say).
         call_id: the provider's id of the call; attempts of one call share it.
         round: calls that one model response asked for together share it.
-        agent: the agent's name.
+        agent, span: the agent's name; the span that shows the action.
         start_ns, end_ns: when it started and ended; 0 if unknown.
         tokens: input plus output tokens of a model call; what a compaction began with.
-        span: the span that shows it.
         thought: a model's reasoning, as far as shown.
         finish: why a model stopped, in the provider's word.
         output_tokens: how many of `tokens` the model wrote, its reasoning included; of a
