@@ -11,7 +11,7 @@ READY := .venv/.ready
 MEASURED := otel_loopguard/core/*,otel_loopguard/dialects/*,otel_loopguard/sdk/*
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check e2e jaeger go matrix bench accuracy cover lock clean
+.PHONY: help demo test check e2e jaeger go matrix bench accuracy fuzz cover lock clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ bench: $(READY) ## What a tool call costs, beside the SDK's own span
 
 accuracy: $(READY) ## Verdicts on labelled cases; TRACES=dir adds recorded runs, SENSITIVITY=1 moves every threshold
 	@$(BIN)/python -m tests.accuracy $(if $(TRACES),--traces $(TRACES)) $(if $(SENSITIVITY),--sensitivity)
+
+fuzz: $(READY) ## 200,000 random steps and as many spans; FUZZ=n for another number
+	FUZZ=$(or $(FUZZ),200000) $(BIN)/python -m pytest -q tests/fuzz
 
 cover: $(READY) ## 100 % branch coverage of core, dialects and sdk
 	$(BIN)/coverage run -m pytest -q -m "not e2e"

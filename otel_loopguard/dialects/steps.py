@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from otel_loopguard.core.model import MISSING, Kind, Sighting, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+_MALFORMED: Final = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""What a step that is not of the format raises."""
 
 
 def sightings(case: Mapping[str, object], number: int) -> Iterator[tuple[str, Sighting]]:
@@ -21,13 +24,17 @@ def sightings(case: Mapping[str, object], number: int) -> Iterator[tuple[str, Si
         ValueError: a step is not of the format; says which and why.
     """
     clock = 0
-    for index, step in _whole(cast("list[Mapping[str, object]]", case["steps"])):
+    steps = cast("list[Mapping[str, object]]", case["steps"])
+    for index, step in enumerate(cast("list[object]", steps), 1):
+        if not isinstance(step, dict):
+            raise ValueError(f"step {index}: {type(step).__name__} instead of an object")  # noqa: TRY004 - for callers it is one thing
+    for index, step in _whole(steps):
         try:
             start = _start(step, clock)
             clock = start + _nanoseconds(step.get("duration_s"))
             run = step.get("run")
             yield str(run) if run else "", _sighting(step, (number, index), start, clock)
-        except (AttributeError, KeyError, TypeError, ValueError) as fault:  # noqa: PERF203 - names the step
+        except _MALFORMED as fault:  # noqa: PERF203 - names the step
             raise ValueError(f"step {index}: {type(fault).__name__}: {fault}") from None
 
 
@@ -53,16 +60,15 @@ def _sighting(
         args=_captured(step, "args" if kind is Kind.TOOL else "text"),
         result=result,
         error="error" if error else None,
-        round=None if step.get("round") is None else str(step["round"]),
-        agent=cast("str | None", step.get("agent")),
+        round=_text(step, "round"),
+        agent=_text(step, "agent"),
         start_ns=start_ns,
         end_ns=end_ns,
-        tokens=usage.get("input", 0) + usage.get("output", 0)
-        or cast("int", step.get("tokens_before") or 0),
+        tokens=_count(usage, "input") + _count(usage, "output") or _count(step, "tokens_before"),
         span=where,
         thought=thought,
         finish=None if finish is None else str(finish),
-        output_tokens=usage.get("output", 0) or cast("int", step.get("tokens_after") or 0),
+        output_tokens=_count(usage, "output") or _count(step, "tokens_after"),
     )
 
 
@@ -78,6 +84,15 @@ def _whole(steps: list[Mapping[str, object]]) -> Iterator[tuple[int, Mapping[str
         if not any(e.get("chunk") and e.get("agent") == step.get("agent") for e in following):
             yield index, {**step, "text": "".join(pieces)}
             pieces.clear()
+
+
+def _text(step: Mapping[str, object], key: str) -> str | None:
+    value = step.get(key)
+    return None if value is None else str(value)
+
+
+def _count(holder: Mapping[str, object], key: str) -> int:
+    return int(cast("int", holder.get(key) or 0))
 
 
 def _captured(step: Mapping[str, object], key: str) -> object:
