@@ -114,8 +114,11 @@ class History:
         return not any(self.changed(at) for at in range(one + 1, other))
 
     def replayed(self, one: int, other: int) -> bool:
-        """Whether the provider played something again between two steps."""
-        return any(step.kind is Kind.RETRY for step in self.steps[one + 1 : other])
+        """Whether the provider played something again since the round of the first step began."""
+        return any(
+            step.kind is Kind.RETRY and self.rounds[at] >= self.rounds[one]
+            for at, step in enumerate(self.steps[:other])
+        )
 
     def last_of_round(self, one: int, other: int) -> int:
         """The last call before the second that is of the same round as the first."""
