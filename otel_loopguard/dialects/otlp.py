@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _KINDS: Final = ("internal", "internal", "server", "client", "producer", "consumer")
-_ERROR: Final = 2
+_KIND_NAMES: Final = {f"SPAN_KIND_{kind.upper()}": kind for kind in _KINDS}
+ERRORS: Final = (2, "STATUS_CODE_ERROR")
+_REMOTE: Final = 0x300
+"""Flags that it is known where the parent is, and that it is elsewhere."""
+MALFORMED: Final = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+"""What reading a decoded line that is not of its format raises."""
 
 
 class BadLineError(ValueError):
@@ -33,55 +38,89 @@ def spans(lines: Iterable[str]) -> Iterator[SpanView]:
         if not line.strip():
             continue
         try:
-            batch = json.loads(line)
+            decoded = json.loads(line)
         except ValueError as fault:
             raise BadLineError(line_no, f"no JSON ({fault})") from None
         try:
-            yield from _batch(batch)
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as fault:
+            for held, scope in found(decoded):
+                yield span(held, scope)
+        except MALFORMED as fault:
             raise BadLineError(
                 line_no, f"no OTLP spans ({type(fault).__name__}: {fault})"
             ) from None
 
 
-def _batch(batch: Mapping[str, object]) -> Iterator[SpanView]:
+def found(batch: Mapping[str, object]) -> Iterator[tuple[Mapping[str, object], str]]:
+    """The spans of one batch as they are written there, each with the name of its scope.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError, IndexError: it is none (`MALFORMED`).
+    """
     for resource in _list(batch, "resourceSpans"):
         for scope in _list(resource, "scopeSpans"):
-            name = _map(scope, "scope").get("name", "")
-            for span in _list(scope, "spans"):
-                yield _span(span, str(name))
+            name = str(_map(scope, "scope").get("name", ""))
+            for each in _list(scope, "spans"):
+                yield each, name
 
 
-def _span(span: Mapping[str, object], scope: str) -> SpanView:
+def span(held: Mapping[str, object], scope: str) -> SpanView:
+    """One span, read; raises what `found` raises."""
+    flags = held.get("flags", 0)
+    status = held.get("status")
     return SpanView(
-        name=str(span["name"]),
-        kind=_KINDS[_number(span.get("kind", 0))],
-        trace_id=str(span["traceId"]),
-        span_id=str(span["spanId"]),
-        parent_id=str(span.get("parentSpanId") or "") or None,
-        scope=scope,
-        start_ns=_number(span.get("startTimeUnixNano", 0)),
-        end_ns=_number(span.get("endTimeUnixNano", 0)),
-        is_error=_map(span, "status").get("code") in (_ERROR, "STATUS_CODE_ERROR"),
-        attributes=_attributes(span),
-        events=tuple((str(e.get("name", "")), _attributes(e)) for e in _list(span, "events")),
+        str(held["name"]),
+        kind(held.get("kind", 0)),
+        hexadecimal(held["traceId"]),
+        hexadecimal(held["spanId"]),
+        str(held.get("parentSpanId") or "").lower() or None,
+        scope,
+        _number(held.get("startTimeUnixNano", 0)),
+        _number(held.get("endTimeUnixNano", 0)),
+        bool(status) and cast("Mapping[str, object]", status).get("code") in ERRORS,
+        _attributes(held),
+        tuple((str(e.get("name", "")), _attributes(e)) for e in _list(held, "events")),
+        isinstance(flags, int) and is_remote(flags),
     )
 
 
+def hexadecimal(written: object) -> str:
+    """An id in lower case; raises ValueError if it is none."""
+    text = str(written).lower()
+    int(text, 16)
+    return text
+
+
+def kind(written: object) -> str:
+    """A span's kind by its number or name; raises IndexError, KeyError or ValueError."""
+    if isinstance(written, str) and written in _KIND_NAMES:
+        return _KIND_NAMES[written]
+    return _KINDS[_number(written)]
+
+
+def is_remote(flags: int) -> bool:
+    """Whether the flags say that a span's parent is in another process."""
+    return flags & _REMOTE == _REMOTE
+
+
 def _attributes(holder: Mapping[str, object]) -> dict[str, object]:
-    return {str(each["key"]): _value(_map(each, "value")) for each in _list(holder, "attributes")}
+    read: dict[str, object] = {}
+    for each in _list(holder, "attributes"):
+        held = cast("dict[str, object]", each.get("value") or {})
+        text = held.get("stringValue")
+        read[str(each["key"])] = value(held) if text is None else text
+    return read
 
 
-def _value(value: Mapping[str, object]) -> object:
+def value(any_value: Mapping[str, object]) -> object:
     """An AnyValue as a plain one; 64-bit integers come as text in JSON."""
-    for kind, held in value.items():
+    for kind, held in any_value.items():
         if kind == "intValue":
             return _number(held)
         if kind == "arrayValue":
-            return [_value(each) for each in _list(cast("Mapping[str, object]", held), "values")]
+            return [value(each) for each in _list(cast("Mapping[str, object]", held), "values")]
         if kind == "kvlistValue":
             held_map = cast("Mapping[str, object]", held)
-            return {str(e["key"]): _value(_map(e, "value")) for e in _list(held_map, "values")}
+            return {str(e["key"]): value(_map(e, "value")) for e in _list(held_map, "values")}
         return held
     return None
 

@@ -15,6 +15,7 @@ class SpanView(NamedTuple):
 
     Ids are lower-case hex. `kind` is internal, server, client, producer or consumer. `attributes`
     and those of `events` hold what the SDK or the file gave: primitives and sequences of them.
+    `is_remote` says that the parent is in another process.
     """
 
     name: str
@@ -28,8 +29,14 @@ class SpanView(NamedTuple):
     is_error: bool
     attributes: Mapping[str, object]
     events: tuple[tuple[str, Mapping[str, object]], ...] = ()
+    is_remote: bool = False
 
     @property
     def reference(self) -> SpanRef:
         """How a step names this span."""
         return int(self.trace_id, 16), int(self.span_id, 16)
+
+    @property
+    def is_local_root(self) -> bool:
+        """Whether nothing of this process is around it."""
+        return self.parent_id is None or self.is_remote

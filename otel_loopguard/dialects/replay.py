@@ -1,0 +1,177 @@
+"""Recorded spans as they were seen when they were open: which run each tells of, and what.
+
+The decisions are those of the span processor (`calls`, `asked`); here they are taken for spans that
+are read from a file, where an instrumentation's whole trace is known at once, or a piece of it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from otel_loopguard.core.model import Kind, Sighting, Source
+from otel_loopguard.dialects import own, read, starts
+from otel_loopguard.dialects.asked import AskedCalls
+from otel_loopguard.dialects.calls import Call, met_call, opens_run, tells
+from otel_loopguard.dialects.reading import Role
+from otel_loopguard.dialects.values import name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from otel_loopguard.core.fingerprint import Fingerprinter
+    from otel_loopguard.dialects.reading import Reading, Start
+    from otel_loopguard.dialects.view import SpanView
+
+MAX_KNOWN: Final = 10_000
+"""How many spans of earlier pieces are remembered, for children that come later."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A run as its spans show it; see `otel_loopguard.sdk.scope.Run`."""
+
+    id: str
+    agent: str | None = None
+    scoped: bool = True
+    foreign: bool = False
+    parent: Run | None = None
+
+
+class Told(NamedTuple):
+    """What a recording tells of a run.
+
+    Attributes:
+        run: the run's id.
+        sighting: what happened; None if the run is over.
+        agent: the agent's name, if known.
+        dialect: the convention of the span, or "loopguard" for our own.
+    """
+
+    run: str
+    sighting: Sighting | None
+    agent: str | None
+    dialect: str
+
+
+class _Known(NamedTuple):
+    """What a span is part of, and how deep it is nested."""
+
+    run: Run
+    call: Call | None
+    depth: int
+
+
+class Replay:
+    """Plays recorded spans, trace by trace or piece by piece.
+
+    Args:
+        fingerprinter: makes the digests by which calls are told apart.
+    """
+
+    def __init__(self, fingerprinter: Fingerprinter) -> None:
+        self._asked = AskedCalls(fingerprinter)
+        self._before: OrderedDict[str, _Known] = OrderedDict()
+
+    def play(self, spans: Iterable[SpanView]) -> Iterator[Told]:
+        """What spans of one trace tell, in the order of time. Their own order does not matter."""
+        views = {view.span_id: view for view in spans}
+        known = self._place(views)
+        moments = [(v.end_ns, -known[v.span_id].depth, v.start_ns, v) for v in views.values()]
+        moments += [
+            (view.start_ns, 1, view.start_ns, view)
+            for view in views.values()
+            if own.USER_TURN in view.attributes
+        ]
+        for _, order, _, view in sorted(moments, key=lambda each: each[:3]):
+            if order == 1:
+                yield _user_turn(known[view.span_id].run, view)
+            else:
+                yield from self._end(view, known[view.span_id])
+        self._remember(known)
+
+    def _place(self, views: dict[str, SpanView]) -> dict[str, _Known]:
+        """Find the run and the call of each span, parents first."""
+        known: dict[str, _Known] = {}
+        for view in views.values():
+            path: list[SpanView] = []
+            here: SpanView | None = view
+            while here is not None and here.span_id not in known and len(path) <= len(views):
+                path.append(here)
+                here = views.get(here.parent_id or "")
+            for each in reversed(path):
+                if each.span_id not in known:  # a broken file may go round in a circle
+                    above = each.parent_id or ""
+                    known[each.span_id] = _start(each, known.get(above) or self._before.get(above))
+        return known
+
+    def _remember(self, known: dict[str, _Known]) -> None:
+        self._before.update(known)
+        while len(self._before) > MAX_KNOWN:
+            self._before.popitem(last=False)
+
+    def _end(self, view: SpanView, known: _Known) -> Iterator[Told]:
+        reading = read(view)
+        if reading is not None:
+            if own.RUN_ID in view.attributes:
+                yield from _own(view, reading, known.run)
+            elif tells(reading, known.run.id, known.call, int(view.span_id, 16)):
+                run = known.run.parent if reading.role is Role.AGENT else known.run
+                if run is not None:
+                    for seen in self._asked.take(run.id, reading, view):
+                        yield Told(run.id, seen, run.agent, reading.dialect)
+        if view.span_id == known.run.id:
+            yield Told(known.run.id, None, known.run.agent, "")
+
+
+def _own(view: SpanView, reading: Reading, run: Run | None) -> Iterator[Told]:
+    """A span that a hook of ours has told of: an agent's to the run around it, if to any."""
+    run = run.parent if run is not None and reading.role is Role.AGENT else run
+    if run is None or not reading.sightings:
+        return
+    seen = own.told(view, reading.sightings[-1])
+    if seen is not None:
+        yield Told(run.id, seen, run.agent, "loopguard")
+
+
+def _user_turn(run: Run, view: SpanView) -> Told:
+    seen = Sighting(
+        Kind.USER, "user", Source.MESSAGES, start_ns=view.start_ns, end_ns=view.start_ns,
+        span=view.reference,
+    )  # fmt: skip
+    return Told(run.id, seen, run.agent, "loopguard")
+
+
+def _start(view: SpanView, parent: _Known | None) -> _Known:
+    """What a span is part of, by what it says and by its parent, if that is known."""
+    start = starts(view.name, view.scope, view.attributes)
+    outer, around, depth = None, None, 0
+    if parent is not None and not view.is_local_root:
+        outer, around, depth = parent.run, parent.call, parent.depth + 1
+    elif not view.is_local_root:
+        outer = Run(view.trace_id, scoped=False)  # as where the parent has ended already
+    scope = outer if outer is not None and outer.scoped else None
+    said = name(view.attributes, own.RUN_ID)
+    if said is not None:
+        run = _own_run(said, view, start, outer, scope)
+        call = met_call(start, int(view.span_id, 16), around)
+        if call is not None and start is not None and start.role is not Role.AGENT:
+            call.told = True  # by our hook
+        return _Known(run, call, depth)
+    if start is not None and opens_run(start, outer):
+        run = Run(view.span_id, start.name, foreign=True, parent=scope)
+    else:
+        run = outer or Run(view.span_id, scoped=False)
+    return _Known(run, met_call(start, int(view.span_id, 16), around), depth)
+
+
+def _own_run(
+    said: str, view: SpanView, start: Start | None, outer: Run | None, scope: Run | None
+) -> Run:
+    """The run that a span names."""
+    if outer is not None and outer.id == said:
+        return outer
+    if start is not None and start.role is Role.AGENT:
+        return Run(said, start.name, parent=scope)
+    return Run(said, name(view.attributes, "gen_ai.agent.name"), parent=scope)
