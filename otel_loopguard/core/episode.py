@@ -23,7 +23,7 @@ from otel_loopguard.core.records import (
     newest,
     remember,
 )
-from otel_loopguard.core.turns import Turns
+from otel_loopguard.core.talk import Talk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ _TOOL: Final = Kind.TOOL
 _AGENT: Final = Kind.AGENT
 _EMPTY: Final = Outcome.EMPTY
 _PENDING: Final = Outcome.PENDING
-_BETWEEN_TURNS: Final = frozenset({Kind.USER, Kind.HANDOFF, Kind.EFFECT})
+_COMPACT: Final = Kind.COMPACT
 _HEALTHY: Final = Status.HEALTHY
 _REPEATING: Final = Status.REPEATING
 _STAGNANT: Final = Status.STAGNANT
@@ -71,13 +71,13 @@ class Episode:
         last_seen_ns: when the newest step ended; 0 while no step said.
         closed: whether the run was said to be over since its newest step.
         spoken: the last time that each pattern spoke.
-        turns: what the models say; None before any said a word.
+        talk: what the models say; None before any said a word.
     """
 
     __slots__ = (
         "_acting", "_alerts", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent",
         "call", "closed", "cycle", "good", "iteration", "last_seen_ns", "repeats", "run", "spoken",
-        "steps", "stuck", "tokens", "tool", "turn_start", "turns",
+        "steps", "stuck", "talk", "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -96,7 +96,7 @@ class Episode:
         self.last_seen_ns = 0
         self.closed = False
         self.spoken: dict[Pattern, Spoken] = {}
-        self.turns: Turns | None = None
+        self.talk: Talk | None = None
         self._alerts: dict[str, Alert] = {}
         self._call_ids = CallIds()
         self._model_ns = 0
@@ -136,25 +136,18 @@ class Episode:
             self.tokens += step.tokens
             self._model_ns += max(0, step.end_ns - step.start_ns)
             self._call_ids.model_responded()
-            if step.said is not None or self.turns is not None:
-                self._hear(step)
         elif step.kind is Kind.USER:
             self._start_over()
         elif step.kind is Kind.EFFECT:
             self._deeds.evidence.see_change()
             if self._others is not None:
                 self._others.see_change()
-        if self.turns is not None and step.kind in _BETWEEN_TURNS:
-            self.turns.interrupted()
+        if step.said is not None or self.talk is not None or step.kind is _COMPACT:
+            talk = self.talk = self.talk or Talk()
+            now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
+            self.repeats = talk.take(step, now)
         self.steps.append(step)
         return True
-
-    def _hear(self, step: Step) -> None:
-        """Take what a model said, or what a command said in its stead."""
-        turns = self.turns = self.turns or Turns()
-        now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
-        if turns.take(step, step.said, now):
-            self.repeats = True
 
     def touch(self, step: Step) -> None:
         """Take note that the run is alive, whatever the step is."""
@@ -169,8 +162,8 @@ class Episode:
         self._deeds.evidence.condense(CONDENSED)
         self._call_ids.condense(CONDENSED)
         self._alerts = newest(self._alerts, CONDENSED)
-        if self.turns is not None:
-            self.turns.condense()
+        if self.talk is not None:
+            self.talk.condense()
         self.steps.clear()
         self.call = self.tool = self.cycle = None
         self.repeats = False
@@ -197,10 +190,6 @@ class Episode:
             self.steps.append(step)
             deeds.count(step)
         self._judge(deeds, step, opens=opens, again=again)
-        if step.said is not None:
-            self._hear(step)
-        elif self.turns is not None:
-            self.turns.acted(moved=deeds.evidence.moved or step.result_key is None)
         return not again
 
     def _turn_to(self, agent: str) -> None:
@@ -234,6 +223,10 @@ class Episode:
             self._health = self._judge_health(step, call, tool)
         else:
             self._health = _HEALTHY
+        if self.talk is not None or step.said is not None:
+            talk = self.talk = self.talk or Talk()
+            moved = evidence.moved or step.result_key is None
+            self.repeats |= talk.called(step, call, now, moved=moved)
 
     def recover(self) -> None:
         """The run is no longer stuck once enough steps brought something new."""

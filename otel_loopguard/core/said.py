@@ -41,13 +41,11 @@ class Said(NamedTuple):
     wrote: int = 0
 
 
-def said_by(sighting: Sighting) -> Said | None:
-    """What a model call said; None if that was not captured."""
+def said_by(sighting: Sighting) -> Said:
+    """What a model call said; without sketch and not blank if that was not captured."""
     text, thought = sighting.result, sighting.thought
     text = text if isinstance(text, str) else None
     thought = thought if isinstance(thought, str) else None
-    if text is None and thought is None:
-        return None
     spoken = sketch(text) if text is not None else None
     length, passage = chant(text) if text is not None else (0, 0)
     if thought is not None and not length:

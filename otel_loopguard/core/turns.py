@@ -101,6 +101,10 @@ class Turns:
         if moved:
             self._start_over()
 
+    def compacted(self) -> None:
+        """The history was cut short: the next turn reads less."""
+        self._read = 0
+
     def condense(self) -> None:
         """Forget all texts but the newest."""
         del self._texts[:-1]
@@ -112,12 +116,13 @@ class Turns:
         read less: it does not have the other in its history.
         """
         self.chanting = None
-        if step.error is not None or 0 < step.start_ns < self._end_ns:
+        if 0 < step.start_ns < self._end_ns:
             return False
         self._end_ns = step.end_ns
-        if said is None or self._pending or self._is_apart(step, said):
+        known = said is not None and (said.blank or said.sketch is not None)
+        if said is None or not known or self._pending or self._is_apart(step, said):
             self._start_over()
-        if said is None:
+        if said is None or not known:
             return False
         if step.agent != self._agent:
             self.silent = self.musing = self.replies = self._reply = None
@@ -135,7 +140,7 @@ class Turns:
     def _hear(self, said: Said, now: Moment) -> None:
         """Take the turn into all spells."""
         text = said.sketch
-        self.silent = _longer(self.silent, now) if said.blank and not said.acts else None
+        self.silent = longer(self.silent, now) if said.blank and not said.acts else None
         if text is None:
             return
         fresh = True
@@ -144,7 +149,7 @@ class Turns:
             self._answer(text, now)
         little = said.blank or text.words < FEW_WORDS or not fresh
         muses = said.thinks and little and not said.acts
-        self.musing = _longer(self.musing, now) if muses else None
+        self.musing = longer(self.musing, now) if muses else None
 
     def _compare(self, text: Sketch, now: Moment) -> bool:
         """Compare a text to those that its agent said before; whether one of them said the same."""
@@ -160,7 +165,7 @@ class Turns:
             self.same = self.stale = None
         else:
             before = texts[-period][2]
-            self.stale = _longer(self.stale, before, period=max(period, _period(self.stale)))
+            self.stale = longer(self.stale, before, period=max(period, _period(self.stale)))
             self._again(text, before, grade if period == 1 else 0)
         texts.append((self._agent, text, now))
         del texts[:-MAX_TEXTS]
@@ -181,7 +186,7 @@ class Turns:
         if text.words < LONG_WORDS:
             return
         if self._reply is not None and _grade(text, self._reply, closely=True):
-            self.replies = _longer(self.replies or Spell(now, key=text.hashes), now)
+            self.replies = longer(self.replies or Spell(now, key=text.hashes), now)
         else:
             self.replies = None
         self._reply = text
@@ -199,8 +204,8 @@ def _period(spell: Spell | None) -> int:
     return 0 if spell is None else spell.period
 
 
-def _longer(spell: Spell | None, now: Moment, *, period: int = 1) -> Spell:
-    """A spell that is one turn longer; a new one begins with `now`."""
+def longer(spell: Spell | None, now: Moment, *, period: int = 1) -> Spell:
+    """Returns a spell that is one turn longer; a new one begins with `now`."""
     if spell is None:
         return Spell(now, period=period)
     spell.count += 1

@@ -51,6 +51,8 @@ def test_there_is_a_detector_for_each_pattern() -> None:
         "result_stagnation",
         "retry_storm",
         "reflection_paralysis",
+        "truncation_loop",
+        "context_rot",
         "iteration_budget",
     }
 

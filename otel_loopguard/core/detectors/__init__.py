@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from otel_loopguard.core.detectors.base import Detector
+from otel_loopguard.core.detectors.context_rot import ContextRot
 from otel_loopguard.core.detectors.hard_loop import HardLoop
 from otel_loopguard.core.detectors.iteration_budget import IterationBudget
 from otel_loopguard.core.detectors.reflection_paralysis import ReflectionParalysis
 from otel_loopguard.core.detectors.result_stagnation import ResultStagnation
 from otel_loopguard.core.detectors.retry_storm import RetryStorm
 from otel_loopguard.core.detectors.tool_oscillation import ToolOscillation
+from otel_loopguard.core.detectors.truncation_loop import TruncationLoop
 from otel_loopguard.core.model import Pattern
 
 __all__ = [
     "BUILTIN",
+    "ContextRot",
     "Detector",
     "HardLoop",
     "IterationBudget",
@@ -22,6 +25,7 @@ __all__ = [
     "ResultStagnation",
     "RetryStorm",
     "ToolOscillation",
+    "TruncationLoop",
 ]
 
 Builtin = (
@@ -30,6 +34,8 @@ Builtin = (
     | ResultStagnation
     | RetryStorm
     | ReflectionParalysis
+    | TruncationLoop
+    | ContextRot
     | IterationBudget
 )
 
@@ -39,6 +45,8 @@ BUILTIN: Final[dict[Pattern, type[Builtin]]] = {
     Pattern.RESULT_STAGNATION: ResultStagnation,
     Pattern.RETRY_STORM: RetryStorm,
     Pattern.REFLECTION_PARALYSIS: ReflectionParalysis,
+    Pattern.TRUNCATION_LOOP: TruncationLoop,
+    Pattern.CONTEXT_ROT: ContextRot,
     Pattern.ITERATION_BUDGET: IterationBudget,
 }
 """Each pattern that is looked for, and its detector; the fields of a detector are its settings."""

@@ -50,11 +50,10 @@ class ReflectionParalysis:
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
-        turns = episode.turns
-        if turns is None or step.said is None:
+        if episode.talk is None or step.said is None:
             return None
         for name, evidence in _EVIDENCE.items():
-            spell: Spell | None = getattr(turns, name)
+            spell: Spell | None = getattr(episode.talk.turns, name)
             finding = spell and found(
                 episode,
                 step,

@@ -1,0 +1,73 @@
+"""What the models of one run said, and what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.model import Kind, Outcome
+from otel_loopguard.core.turns import Turns
+from otel_loopguard.core.window import CAP, Window
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.model import Step
+    from otel_loopguard.core.records import CallRecord, Moment
+
+_COMPACT: Final = Kind.COMPACT
+_MODEL: Final = Kind.MODEL
+_TRUNCATED: Final = Outcome.TRUNCATED
+
+
+class Talk:
+    """The utterances of one run's models and what fits into their window.
+
+    Attributes:
+        turns: what they said.
+        window: what was cut off and compacted; None before anything was.
+    """
+
+    __slots__ = ("turns", "window")
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.window: Window | None = None
+
+    def take(self, step: Step, now: Moment) -> bool:
+        """Take a step that is no call; whether it goes on with anything."""
+        if step.kind is _MODEL:
+            return self._hear(step, now)
+        if step.kind is _COMPACT:
+            self.turns.compacted()
+            self.window = self.window or Window()
+            return self.window.compacted(step, now)
+        self.turns.interrupted()
+        if self.window is not None and step.kind is Kind.USER:
+            self.window.start_over()
+        return False
+
+    def _hear(self, step: Step, now: Moment) -> bool:
+        if step.error is not None:
+            return False
+        said = step.said
+        if step.outcome is _TRUNCATED or (said is not None and said.wrote >= CAP):
+            self.window = self.window or Window()
+        cut = self.window is not None and self.window.answered(step, now)
+        return self.turns.take(step, said, now) or cut
+
+    def called(self, step: Step, call: CallRecord, now: Moment, *, moved: bool) -> bool:
+        """Take a call; whether it goes on with anything.
+
+        Args:
+            step: the call.
+            call: its record.
+            now: when it is.
+            moved: whether it brought something new, or may have.
+        """
+        lost = self.window is not None and self.window.called(step, call, now)
+        if step.said is not None:  # it only printed what it was told to
+            return self.turns.take(step, step.said, now) or lost
+        self.turns.acted(moved=moved)
+        return lost
+
+    def condense(self) -> None:
+        """Forget all texts but the newest."""
+        self.turns.condense()
