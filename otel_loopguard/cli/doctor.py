@@ -23,7 +23,7 @@ from otel_loopguard.cli.doctor_process import (
 )
 from otel_loopguard.cli.doctor_screen import screen
 from otel_loopguard.cli.finding import CannotRunError
-from otel_loopguard.sdk.facts import without_credentials
+from otel_loopguard.sdk.facts import BEGINS, without_credentials
 
 if TYPE_CHECKING:
     import argparse
@@ -123,11 +123,11 @@ def probe(module: str | None, timeout_s: float) -> tuple[Facts, list[str]]:
                 f"a process that was started like the agent's did not come to an end in "
                 f"{late.timeout:.0f} s"
             ) from late
-        said = _said(done.stderr)
+        said = _said(done.stderr.split(BEGINS)[0])
         if not file.exists():
             raise CannotRunError(
                 "a process that was started like the agent's ended before it had looked around: "
-                + "; ".join(said)
+                + "; ".join(_said(done.stderr))
             )
         return cast("Facts", json.loads(file.read_text(encoding="utf-8"))), said
 

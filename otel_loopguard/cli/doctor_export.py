@@ -31,6 +31,8 @@ _LENGTH_LIMITS: Final = (
     "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
     "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
 )
+_NOT_TAKEN: Final = ("UNIMPLEMENTED", "404", "Not Found")
+"""What an endpoint says that does not know the signal."""
 _PORT_HINTS: Final = {
     ("4318", "grpc"): "4318 is the usual port of OTLP over HTTP: set "
     "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, or use port 4317",
@@ -157,19 +159,24 @@ def _judge_answer(exporter: Exporter, said: list[str]) -> Iterator[Finding]:
     signal, outcome, endpoint = exporter["signal"], exporter["outcome"], exporter["endpoint"] or ""
     if exporter["unreachable"] is not None or outcome not in {"failure", "raised", "no answer"}:
         return
-    protocol = "http" if endpoint.startswith("http") else "grpc"
-    hints = [
-        hint
-        for (port, used), hint in _PORT_HINTS.items()
-        if f":{port}" in endpoint and used == protocol
-    ]
     about = [line for line in said if signal in line or signal.rstrip("s") in line]
     yield Finding(
         f"{signal}-refused",
         f"{endpoint or exporter['type']} did not take the {signal}: {outcome}"
         + "".join(f"; {line}" for line in about[-1:]),
         _LOST[signal],
-        hints[0]
-        if hints
-        else "check protocol, path, TLS and OTEL_EXPORTER_OTLP_HEADERS of the endpoint",
+        _what_helps(signal, endpoint, about),
     )
+
+
+def _what_helps(signal: str, endpoint: str, about: list[str]) -> str:
+    protocol = "http" if endpoint.startswith("http") else "grpc"
+    for (port, used), hint in _PORT_HINTS.items():
+        if f":{port}" in endpoint and used == protocol:
+            return hint
+    if any(word in line for line in about for word in _NOT_TAKEN):
+        return (
+            f"send {signal} to a collector, which passes on what this backend does not take; or do "
+            f"without: OTEL_{signal.upper()}_EXPORTER=none"
+        )
+    return "check protocol, path, TLS and OTEL_EXPORTER_OTLP_HEADERS of the endpoint"

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _ABOUT_US: Final = re.compile("loopguard|deadlock", re.IGNORECASE)
-_BORN_LATE: Final = re.compile(
-    r"loopguard_(deadlocks|interventions|deadlock_events|deadlock_logs|stuck_spans|\w*tool_spans)_total"
+BORN_LATE: Final = re.compile(
+    r"loopguard_(deadlocks|interventions|wasted_tokens|deadlock_(events|logs)|stuck_spans"
+    r"|(watched_)?tool_spans)_total"
     r"|loopguard_stuck_runs|loopguard_iterations_(bucket|count|sum)|otelcol_\w+"
 )
 """Series that exist only once the first deadlock, run or failure has been."""
@@ -101,7 +102,7 @@ def _judge_rules(rules: Sequence[Rule], sources: Sequence[Source]) -> Iterator[F
             series = [labels for source in sources for labels in source.series(watched.name)]
             if series:
                 yield from _judge_labels(rule, watched, set(chain.from_iterable(series)))
-            elif _BORN_LATE.fullmatch(watched.name):
+            elif BORN_LATE.fullmatch(watched.name):
                 unborn[watched.name] = None
             else:
                 yield _unwritten(rule, watched.name, names | recorded)

@@ -27,7 +27,7 @@ from otel_loopguard.instrumentation import FRAMEWORKS, LoopGuardInstrumentor
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import trial
 from otel_loopguard.sdk.declared import is_enabled
-from otel_loopguard.sdk.facts import without_credentials
+from otel_loopguard.sdk.facts import BEGINS, without_credentials
 from otel_loopguard.sdk.report import GLOBAL
 from otel_loopguard.settings import from_env
 from otel_loopguard.settings.opentelemetry import decisive, is_left_out
@@ -208,6 +208,7 @@ def main(arguments: Sequence[str]) -> None:
     file, seconds, *modules = arguments
     for module in modules:
         import_module(module)
+    print(BEGINS, file=sys.stderr, flush=True)
     Path(file).write_text(json.dumps(look(float(seconds))), encoding="utf-8")
 
 

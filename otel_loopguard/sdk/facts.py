@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, TypedDict
 
+BEGINS: Final = "otel_loopguard: looks around"
+"""The line on standard error between what was said at the start and what is said by looking."""
 _CREDENTIALS: Final = re.compile(r"//[^/\s@]*@")
 
 

@@ -15,7 +15,7 @@ from tests.doctor.environments import ROOT, bare
 from tests.receiver import Receiver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     Doctor = Callable[..., "Visit"]
 
@@ -68,7 +68,13 @@ def receiver() -> Iterator[Receiver]:
 def doctor(tmp_path: Path, thin: Path, receiver: Receiver) -> Doctor:
     """Runs the doctor as a user would, with a receiver to send to unless told otherwise."""
 
-    def visit(*options: str, python: Path = thin, json_too: bool = True, **environ: str) -> Visit:
+    def visit(
+        *options: str,
+        python: Path = thin,
+        before: Sequence[str] = (),
+        json_too: bool = True,
+        **environ: str,
+    ) -> Visit:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "PYTHONPATH"))}
         usual = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
@@ -78,7 +84,7 @@ def doctor(tmp_path: Path, thin: Path, receiver: Receiver) -> Doctor:
         asked = ["--json", *options] if json_too else options
         path = [environ.pop("PYTHONPATH", ""), str(ROOT)]
         done = subprocess.run(
-            [str(python), "-m", "otel_loopguard.cli", "doctor", *asked],
+            [*before, str(python), "-m", "otel_loopguard.cli", "doctor", *asked],
             capture_output=True,
             text=True,
             cwd=tmp_path,

@@ -6,12 +6,15 @@ import os
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.test_zero_code import needs_distro
+from otel_loopguard.cli.doctor_metrics import BORN_LATE
+from otel_loopguard.instrumentation import FRAMEWORKS
+from tests.test_zero_code import COMMAND, needs_distro
 
 if TYPE_CHECKING:
     from tests.doctor.conftest import Doctor
@@ -166,8 +169,9 @@ class TestOthers:
         code = "class Instrumentor:\n    def __init__(self): raise RuntimeError('no luck')\n"
         group, point = "opentelemetry_instrumentor", "broken = broken:Instrumentor"
         path = package(tmp_path / "site", "broken", group, point, code)
-        visit = doctor(PYTHONPATH=path)
-        assert list(visit.problems) == ["not-loaded"]
+        nobody = f"http://127.0.0.1:{closed_port()}"
+        visit = doctor(PYTHONPATH=path, OTEL_EXPORTER_OTLP_ENDPOINT=nobody)
+        assert list(visit.problems) == ["not-loaded", "unreachable"]
         assert "no luck" in visit.problems["not-loaded"]
         left_out = doctor(PYTHONPATH=path, OTEL_PYTHON_DISABLED_INSTRUMENTATIONS="broken")
         assert left_out.code == 0
@@ -248,10 +252,11 @@ class TestHealthy:
         assert receiver.severities == ["warning"]
         (told,) = (span for span in receiver.spans if span.events)
         assert told.trace_id.hex() == visit.report["trace_id"]
-        assert {each["name"] for each in visit.report["facts"]["frameworks"]} >= {
-            "openai",
-            "langgraph",
-        }
+        for name in visit.report["facts"]["trial"]["metrics"]:
+            forms = [name.replace(".", "_") + suffix for suffix in ("", "_total", "_count")]
+            assert any(map(BORN_LATE.fullmatch, forms)), name
+        installed = {name for name, needs in FRAMEWORKS.items() if find_spec(needs[0])}
+        assert {each["name"] for each in visit.report["facts"]["frameworks"]} == installed
         assert all(each["hooked"] for each in visit.report["facts"]["frameworks"])
 
     def test_under_the_command_itself(self, doctor: Doctor, thin: Path, receiver: Receiver) -> None:
@@ -261,6 +266,11 @@ class TestHealthy:
         lines = visit.out.splitlines()
         assert lines[-1] == "all is well"
         assert len(lines) < 25
+
+    def test_options_of_the_command_count(self, doctor: Doctor, thin: Path) -> None:
+        command = [str(COMMAND), "--traces_sampler", "always_off"]
+        visit = doctor(before=command, python=thin)
+        assert list(visit.problems) == ["unsampled"]
 
     @pytest.mark.parametrize("works", [True, False])
     def test_no_secret_is_shown(self, doctor: Doctor, receiver: Receiver, works: bool) -> None:

@@ -7,9 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
-from otel_loopguard.cli.doctor_metrics import judge_metrics
+from otel_loopguard.cli.doctor_metrics import BORN_LATE, judge_metrics
 from otel_loopguard.cli.finding import CannotRunError
+from otel_loopguard.cli.promql import selectors
+from tests.doctor.environments import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,6 +98,17 @@ def test_a_recorded_series_is_written_by_its_rule(serve: Serve, tmp_path: Path) 
     other = tmp_path / "other"
     other.mkdir()
     assert judge_metrics([serve(PAGE)], [recorded, rule_file(other, "rule0 > 0")]) == []
+
+
+def test_what_our_own_rules_watch_is_known() -> None:
+    file = ROOT / "collector-config" / "prometheus" / "rules.yml"
+    rules = [
+        rule for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]
+    ]
+    watched = {each.name or "" for rule in rules for each in selectors(rule["expr"])}
+    written = {rule.get("record") for rule in rules} | {"up"}
+    assert {name for name in watched - written if not BORN_LATE.fullmatch(name)} == set()
+    assert len(watched) > 5
 
 
 def test_who_watches_for_absence_may_find_none(serve: Serve, tmp_path: Path) -> None:
