@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opentelemetry import metrics, trace
+from opentelemetry._logs import get_logger_provider
 
 from otel_loopguard.core.model import Severity
 from otel_loopguard.sdk import attributes as names
@@ -68,10 +69,12 @@ class Pipeline:
         return seen
 
     def _flush(self) -> None:
-        """Have spans and metrics exported in a moment, when the span that tells has ended."""
+        """Have what tells exported in a moment, when the span has ended: the span first."""
         providers = [self.provider]
         if Signal.METRIC in self.settings.emit:
             providers.append(self.providers.meter or metrics.get_meter_provider())
+        if Signal.LOG in self.settings.emit:
+            providers.append(self.providers.logger or get_logger_provider())
         for provider in providers:
             flush = getattr(provider, "force_flush", None)
             if flush is not None:

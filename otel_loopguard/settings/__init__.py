@@ -141,7 +141,7 @@ class Settings:
         default=True,
         env="OTEL_LOOPGUARD_FLUSH",
         form=forms.FLAG,
-        doc="a critical finding flushes the tracer provider and the meter provider",
+        doc="a critical finding flushes the providers of what is emitted",
     )
     flush_timeout_ms: int = _setting(
         default=500,

@@ -29,6 +29,7 @@ class Agent:
         model: the scripted model.
         pause_s: how long it waits between two steps.
         delay_ms: the batch delay of its exporter.
+        more: more of its environment.
     """
 
     def __init__(
@@ -40,20 +41,22 @@ class Agent:
         *,
         pause_s: float = 0.0,
         delay_ms: int = 5000,
+        **more: str,
     ) -> None:
         self.service = f"{name}-{scenario}".replace("+", "-").replace("=", "-")
+        self.service = more.get("OTEL_SERVICE_NAME", self.service)
         self._jaeger = jaeger
         self.process = subprocess.Popen(
             command(name),
-            env=environment(
-                model,
-                scenario,
-                PAUSE=str(pause_s),
-                OTEL_SERVICE_NAME=self.service,
-                OTEL_TRACES_EXPORTER="otlp",
-                OTEL_EXPORTER_OTLP_ENDPOINT=jaeger.otlp_http,
-                OTEL_BSP_SCHEDULE_DELAY=str(delay_ms),
-            ),
+            env={
+                **environment(model, scenario),
+                "PAUSE": str(pause_s),
+                "OTEL_SERVICE_NAME": self.service,
+                "OTEL_TRACES_EXPORTER": "otlp",
+                "OTEL_EXPORTER_OTLP_ENDPOINT": jaeger.otlp_http,
+                "OTEL_BSP_SCHEDULE_DELAY": str(delay_ms),
+                **more,
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -76,9 +79,7 @@ class Agent:
 
     def spans(self) -> list[Span]:
         """All spans that Jaeger has of it."""
-        return [
-            Span.of(span) for trace in self._jaeger.traces(self.service) for span in trace["spans"]
-        ]
+        return spans_of(self._jaeger, self.service)
 
     def find_event(self, severity: str) -> Seen | None:
         """The deadlock event of a severity, if Jaeger has it by now."""
@@ -89,6 +90,12 @@ class Agent:
                     if event.get("loopguard.severity") == severity:
                         return Seen(span, event, spans, time.time(), self.is_alive)
         return None
+
+
+def spans_of(jaeger: Jaeger, service: str) -> list[Span]:
+    """All spans that Jaeger has of a service."""
+    traces = jaeger.traces(service, limit=1000)
+    return [Span.of(span) for trace in traces for span in trace["spans"]]
 
 
 def watch(agents: Mapping[str, Agent], timeout_s: float) -> dict[tuple[str, str], Seen]:

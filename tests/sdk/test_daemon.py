@@ -221,18 +221,22 @@ def test_no_flush_without_a_cause(
     assert asked == []
 
 
-@pytest.mark.parametrize("emit", ["span", "span,metric"])
-def test_a_critical_finding_flushes_what_is_emitted(
-    emit: str, monkeypatch: pytest.MonkeyPatch
+def test_a_critical_finding_flushes_what_is_emitted_spans_first(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(module.daemon, "flush", lambda flush, _timeout: asked.append(flush))
+    def asked(emit: str) -> list[object]:
+        flushes: list[object] = []
+        monkeypatch.setattr(module.daemon, "flush", lambda flush, _: flushes.append(flush))
+        with signals.instrumented(emit=emit), otel_loopguard.run("finder"):
+            for _ in range(6):
+                search("x")
+        return flushes
+
     signals = Signals()
-    with signals.instrumented(emit=emit), otel_loopguard.run("finder"):
-        for _ in range(6):
-            search("x")
-    metrics_too = [signals.meter_provider.force_flush] if emit != "span" else []
-    assert asked == [signals.tracer_provider.force_flush, *metrics_too]
+    spans, counts, logs = (provider.force_flush for provider in signals.providers if provider)
+    assert asked("span") == [spans]
+    assert asked("span,metric") == [spans, counts]
+    assert asked("span,log") == [spans, logs]
 
 
 def test_a_provider_without_a_flush_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
