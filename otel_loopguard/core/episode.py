@@ -7,31 +7,26 @@ their own.
 from __future__ import annotations
 
 from collections import deque
-from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.agents import Deeds, Others
+from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
-from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Severity, Status, Step, Stuck
+from otel_loopguard.core.handoffs import Handoffs, may_hand_over
+from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
 from otel_loopguard.core.records import (
-    Alert,
     CallRecord,
     Moment,
     Spoken,
     ToolRecord,
-    newest,
-    remember,
 )
 from otel_loopguard.core.talk import Talk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from otel_loopguard.core.cycles import Cycle
 
 RING: Final = 16
-MAX_ALERTS: Final = 64
 CONDENSED: Final = 16
 """How much of each table a condensed run keeps."""
 RECOVERY_STEPS: Final = 5
@@ -48,8 +43,7 @@ _HEALTHY: Final = Status.HEALTHY
 _REPEATING: Final = Status.REPEATING
 _STAGNANT: Final = Status.STAGNANT
 _DEADLOCKED: Final = Status.DEADLOCKED
-_WARNING: Final = Severity.WARNING
-_CRITICAL: Final = Severity.CRITICAL
+_DELEGATION: Final = Pattern.DELEGATION_LOOP.value
 
 
 class Episode:
@@ -58,6 +52,7 @@ class Episode:
     Attributes:
         run: the run's id.
         agent: the agent's name, if known.
+        alerts: what was last said about each loop.
         steps: the newest counted steps, at most 16.
         call: the record of the newest step's call; None if that step was no call.
         tool: the record of the newest step's tool; None if that step was no call.
@@ -72,12 +67,13 @@ class Episode:
         closed: whether the run was said to be over since its newest step.
         spoken: the last time that each pattern spoke.
         talk: what the models say; None before any said a word.
+        handoffs: who handed what to whom, shared with the runs nested in this one; None before.
     """
 
     __slots__ = (
-        "_acting", "_alerts", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent",
-        "call", "closed", "cycle", "good", "iteration", "last_seen_ns", "repeats", "run", "spoken",
-        "steps", "stuck", "talk", "tokens", "tool", "turn_start",
+        "_acting", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent", "alerts",
+        "call", "closed", "cycle", "good", "handoffs", "iteration", "last_seen_ns", "repeats",
+        "run", "spoken", "steps", "stuck", "talk", "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -97,18 +93,14 @@ class Episode:
         self.closed = False
         self.spoken: dict[Pattern, Spoken] = {}
         self.talk: Talk | None = None
-        self._alerts: dict[str, Alert] = {}
+        self.handoffs: Handoffs | None = None
+        self.alerts = Alerts()
         self._call_ids = CallIds()
         self._model_ns = 0
         self._health = Status.HEALTHY
         self._acting: str | None = None
         self._deeds = Deeds()
         self._others: Others | None = None
-
-    @property
-    def alerts(self) -> Mapping[str, Alert]:
-        """What was last said about each loop, by the finding's identity."""
-        return self._alerts
 
     @property
     def consecutive(self) -> int:
@@ -127,8 +119,18 @@ class Episode:
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""
         self.touch(step)
-        if step.kind is _TOOL or step.kind is _AGENT:
-            return self._add_call(step)
+        if self.handoffs is None and may_hand_over(self.steps, step):
+            self.hand_over()
+        counted = (
+            self._add_call(step)
+            if step.kind is _TOOL or step.kind is _AGENT
+            else self._add_other(step)
+        )
+        if counted and self.handoffs is not None:
+            self.handoffs.add(step, self._moment(step))
+        return counted
+
+    def _add_other(self, step: Step) -> bool:
         if step.kind is Kind.RETRY:
             self._deeds.evidence.replayed = self.iteration
             return False
@@ -149,6 +151,17 @@ class Episode:
         self.steps.append(step)
         return True
 
+    def hand_over(self) -> Handoffs:
+        """The record of hand-overs that a run shares with those nested in it."""
+        if self.handoffs is None:
+            self.handoffs = Handoffs()
+            if self.steps:
+                self.handoffs.add(self.steps[-1], self._moment(self.steps[-1]))
+        return self.handoffs
+
+    def _moment(self, step: Step) -> Moment:
+        return Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
+
     def touch(self, step: Step) -> None:
         """Take note that the run is alive, whatever the step is."""
         if step.end_ns > self.last_seen_ns:  # noqa: PLR1730 - max() takes four times as long
@@ -158,10 +171,10 @@ class Episode:
 
     def condense(self) -> None:
         """Forget what happened long ago, to take little room while other runs are busier."""
-        self._others = None
+        self._others = self.handoffs = None
         self._deeds.evidence.condense(CONDENSED)
         self._call_ids.condense(CONDENSED)
-        self._alerts = newest(self._alerts, CONDENSED)
+        self.alerts.condense(CONDENSED)
         if self.talk is not None:
             self.talk.condense()
         self.steps.clear()
@@ -172,6 +185,8 @@ class Episode:
         """A user turn: what was counted is void, what was said is not forgotten."""
         self._others = None
         self._deeds.clear()
+        if self.handoffs is not None:
+            self.handoffs.clear()
         self.turn_start = self.iteration
         self._health = Status.HEALTHY
 
@@ -233,29 +248,11 @@ class Episode:
         if self.stuck is not None and self.good >= RECOVERY_STEPS:
             self.stuck = None
 
-    def grade(
-        self, identity: str, repeats: float, limits: tuple[float, float], first: Moment
-    ) -> Severity | None:
-        """How bad a loop is that began at `first`; None if it is not worth a word.
-
-        Args:
-            identity: what makes the loop the same loop later on.
-            repeats: how often it went round.
-            limits: from how many repeats on it is a warning, and critical. A relapse, that is a
-                loop that was spoken of and then interrupted, needs half as many.
-            first: its first step.
-        """
-        warning, critical = limits
-        alert = self._alerts.get(identity)
-        if alert is not None and (alert.relapsed or first.iteration > alert.first_iteration):
-            warning, critical = _half(warning), _half(critical)
-        if repeats >= critical:
-            return _CRITICAL
-        return _WARNING if repeats >= warning else None
-
-    def remember_alert(self, identity: str, alert: Alert) -> None:
-        """Keep what was said about a loop."""
-        remember(self._alerts, identity, alert, MAX_ALERTS)
+    def told(self, identity: str) -> Alerts:
+        """What was said about a loop; of hand-overs, by all runs that are nested in each other."""
+        if self.handoffs is not None and identity.startswith(_DELEGATION):
+            return self.handoffs.alerts
+        return self.alerts
 
     def polls(self, rounds: int) -> bool:
         """Whether one of the newest rounds was told to wait."""
@@ -276,7 +273,3 @@ class Episode:
         if equal_results >= (3 if says_much else 6):
             return _STAGNANT
         return _REPEATING if repeats else _HEALTHY
-
-
-def _half(limit: float) -> float:
-    return ceil(limit / 2) if limit < inf else inf

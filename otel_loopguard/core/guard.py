@@ -23,6 +23,7 @@ from otel_loopguard.core.outcome import classify
 from otel_loopguard.core.records import Alert, Spoken
 from otel_loopguard.core.runs import Runs
 from otel_loopguard.core.said import CUT, echoed, said_by
+from otel_loopguard.core.tasks import task_of, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from otel_loopguard.core.detectors.base import Detector
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
+    from otel_loopguard.core.handoffs import Handoffs
+    from otel_loopguard.core.tasks import Task
 
 UNKNOWN_TOOL: Final = "unknown_tool"
 SHORT: Final = 200
@@ -39,6 +42,7 @@ the same call comes back."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _AGENT: Final = Kind.AGENT
+_HANDOFF: Final = Kind.HANDOFF
 _TOOL: Final = Kind.TOOL
 _COMPACT: Final = Kind.COMPACT
 _MODEL: Final = Kind.MODEL
@@ -98,6 +102,8 @@ class Guard:
         step = self._digest(run, sighting, agent)
         with self._lock:
             episode, lost = self._runs.wake(run, agent)
+            if sighting.parent is not None and episode.handoffs is None:
+                episode.handoffs = self._shared(sighting.parent)
             changes, ended = _close([lost], "evicted") if lost is not None else ((), ())
             counted, spoken = False, ()
             if step.action in self._ignored and step.kind is _TOOL:
@@ -147,10 +153,18 @@ class Guard:
                 self._runs.pop(episode.run)
             return _close(over, "expired")
 
+    def _shared(self, parent: str | None) -> Handoffs | None:
+        """What is handed over in a run concerns those that are nested in it too."""
+        outer = None if parent is None else self._runs.get(parent)
+        if outer is None:
+            return None
+        with self._lock:
+            return outer.hand_over()
+
     def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
         """Reduce a sighting to its digests; the dear parts only where the call comes back."""
         (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
-         start_ns, end_ns, tokens, span, _, finish, left, recorded, _) = sighting  # fmt: skip
+         start_ns, end_ns, tokens, span, _, finish, left, recorded, *_) = sighting  # fmt: skip
         printer = self.fingerprinter
         if kind is _AGENT:
             action = f"agent:{action}"
@@ -174,13 +188,28 @@ class Guard:
             outcome = _TRUNCATED if finish in CUT else outcome
         elif kind is _COMPACT:
             size = left
+        target, task = self._handed_over(episode, sighting, agent, args_key)
         if outcome is _UNKNOWN_TOOL:
             action = UNKNOWN_TOOL  # a name that was not offered is model output: content
         # By position: a name for each takes three times as long.
         return Step(
             kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
-            its_agent or agent, start_ns, end_ns, tokens, size, span, said,
+            its_agent or agent, start_ns, end_ns, tokens, size, span, said, target, task,
         )  # fmt: skip
+
+    def _handed_over(
+        self, episode: Episode | None, sighting: Sighting, agent: str | None, args_key: str | None
+    ) -> tuple[str | None, Task | None]:
+        """To whom a step hands over, and what that agent is to do, as far as it says so."""
+        kind, action, args = sighting.kind, sighting.action, sighting.args
+        if kind is _HANDOFF or kind is _AGENT:
+            return action, task_of(args)
+        handoffs = self._shared(sighting.parent) if episode is None else episode.handoffs
+        if handoffs is None or kind is not _TOOL:
+            return None, None
+        target = handoffs.named(sighting.agent or agent, action, values_of(args))
+        knows = target is not None or handoffs.passes(args_key)
+        return target, task_of(args) if knows else None
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
         spoken: tuple[Utterance, ...] = ()
@@ -198,11 +227,12 @@ class Guard:
 
     def _speak(self, episode: Episode, finding: Finding, step: Step) -> Utterance | None:
         """A finding speaks when it is new, gets worse, relapses, or has doubled its repeats."""
-        said = episode.alerts.get(finding.identity)
+        alerts = episode.told(finding.identity)
+        said = alerts.get(finding.identity)
         if said is None:
             finding_id = self.fingerprinter.of_text(f"{episode.run}:{finding.identity}")
             said = Alert(finding_id, finding.severity, finding.repeats, finding.first_iteration)
-            episode.remember_alert(finding.identity, said)
+            alerts.put(finding.identity, said)
         else:
             relapse = finding.first_iteration > said.first_iteration
             worse = finding.severity > said.severity

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from otel_loopguard.core.said import Said
+    from otel_loopguard.core.tasks import Task
 
 SpanRef = tuple[int, int]
 """How a step names its span: trace id and span id, as numbers."""
@@ -118,11 +119,7 @@ class Status(Word):
 
 
 class Recorded(NamedTuple):
-    """The digests of a result, as they were made when it was seen first.
-
-    Attributes:
-        result_key, masked_key, size: as of a `Step`.
-    """
+    """The digests of a result and its size, as a `Step` has them, from when it was seen first."""
 
     result_key: str | None
     masked_key: str | None
@@ -151,6 +148,7 @@ class Sighting(NamedTuple):
             compaction's, how many it left.
         recorded: the result's digests, where they were made already: for a span of ours in a file.
         acts: whether a model's response asks for a tool.
+        parent: the run that this one is nested in, if any.
     """
 
     kind: Kind
@@ -173,15 +171,16 @@ class Sighting(NamedTuple):
     output_tokens: int = 0
     recorded: Recorded | None = None
     acts: bool = False
+    parent: str | None = None
 
 
 class Step(NamedTuple):
     """A sighting without its content: all that a run remembers of it.
 
-    A key is None where the value was not captured, and such a None equals nothing. `masked_key` is
-    the result's digest with volatile values hidden, only where hiding changed something and the
-    same call had come back with another result. `size` is the result's length in characters, of a
-    compaction the tokens that it left. `said` holds the features of a model's text.
+    A key is None where the value was not captured; it equals nothing. `masked_key` is the result's
+    digest with volatile values hidden, where hiding changed something and the same call had come
+    back with another result. `size` is its length, of a compaction the tokens that it left, `said`
+    the features of a model's text, `target` whom it hands over to, `task` what for.
     """
 
     kind: Kind
@@ -201,6 +200,8 @@ class Step(NamedTuple):
     size: int | None = None
     span: SpanRef | None = None
     said: Said | None = None
+    target: str | None = None
+    task: Task | None = None
 
 
 class Finding(NamedTuple):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from otel_loopguard.core.handoffs import names
 from otel_loopguard.core.model import MISSING, Kind, Sighting, Source
+from otel_loopguard.core.tasks import values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +25,7 @@ def sightings(case: Mapping[str, object], number: int) -> Iterator[tuple[str, Si
     Raises:
         ValueError: a step is not of the format; says which and why.
     """
-    clock = 0
+    clock, lineage = 0, _Lineage()
     steps = cast("list[Mapping[str, object]]", case["steps"])
     for index, step in enumerate(cast("list[object]", steps), 1):
         if not isinstance(step, dict):
@@ -32,10 +34,34 @@ def sightings(case: Mapping[str, object], number: int) -> Iterator[tuple[str, Si
         try:
             start = _start(step, clock)
             clock = start + _nanoseconds(step.get("duration_s"))
-            run = step.get("run")
-            yield str(run) if run else "", _sighting(step, (number, index), start, clock)
+            run = str(step.get("run") or "")
+            seen = _sighting(step, (number, index), start, clock)
+            yield run, seen._replace(parent=lineage.parent(run, seen))
         except _MALFORMED as fault:  # noqa: PERF203 - names the step
             raise ValueError(f"step {index}: {type(fault).__name__}: {fault}") from None
+
+
+class _Lineage:
+    """Which run is nested in which: one that an agent opens whom the call before has named."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str | None] = {}
+        self._call: tuple[str, Sighting] | None = None
+
+    def parent(self, run: str, seen: Sighting) -> str | None:
+        """The run that the run of a step is nested in."""
+        if run not in self._parents:
+            self._parents[run] = self._opener(seen.agent)
+        if seen.kind is Kind.TOOL:
+            self._call = (run, seen)
+        return self._parents[run]
+
+    def _opener(self, agent: str | None) -> str | None:
+        if self._call is None or agent is None:
+            return None
+        run, call = self._call
+        is_named = call.agent != agent and names(agent, call.action, values_of(call.args))
+        return run if is_named else None
 
 
 def _sighting(

@@ -67,6 +67,8 @@ def verdicts_interleaved(*cases: Case) -> list[list[Said]]:
         for number, each in enumerate(turn):
             if each is not None:
                 run, seen = each
+                parent = None if seen.parent is None else f"{number}:{seen.parent}"
+                seen = seen._replace(parent=parent)
                 found[number].append(guard.observe(f"{number}:{run}", seen))
     return [said(each) for each in found]
 
@@ -117,11 +119,14 @@ def with_keys_in_any_order(case: Case, seed: int) -> Case:
 def translated(case: Case) -> Case:
     """All words replaced by made-up ones, in what was said, asked for and given back.
 
-    Numbers, signs, the keys of structures and the names of tools stay.
+    Numbers, signs, the keys of structures and the names of tools and agents stay.
     """
+    agents = {step.get("agent") for step in case["steps"]}
 
     def words(value: Any) -> Any:
         if isinstance(value, str):
+            if value in agents:
+                return value
             return _WORD.sub(lambda found: found.group().translate(_VOCABULARY), value)
         if isinstance(value, list):
             return [words(each) for each in value]
@@ -165,14 +170,17 @@ def in_rounds(case: Case, size: int) -> Case:
 
 
 def after_healthy_steps(case: Case, count: int, seed: int = 0) -> Case:
-    """First some steps that get somewhere, by the case's own tools and agents."""
+    """First some steps that get somewhere, by the case's own tools and the agent that begins it.
+
+    Agents that others start are new, so they have done nothing before.
+    """
     random = Random(seed)
     calls = [step for step in case["steps"] if step["kind"] == "tool"] or [{"tool": "look"}]
+    who = {key: calls[0][key] for key in ("agent", "run") if key in calls[0]}
     is_known = any(step.get("result") is not None for step in calls)
     healthy: list[Step] = []
     for at in range(count):
         like, news = random.choice(calls), words(random, 40)
-        who = {key: like[key] for key in ("agent", "run") if key in like}
         if at % 5 == 4:
             healthy.append({**who, "kind": "model", "text": news})
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from otel_loopguard.core import callids, cycles, episode, evidence, records, runs
+from otel_loopguard.core import alerts, callids, cycles, episode, evidence, records, runs
 from otel_loopguard.core.episode import Episode
 from otel_loopguard.core.model import Kind, Outcome
 from otel_loopguard.core.records import newest, remember
@@ -80,7 +80,7 @@ def test_alerts_are_bounded_too() -> None:
             guard.observe("run", call("search", number))
     run = guard._runs.get("run")
     assert run is not None
-    assert len(run.alerts) == episode.MAX_ALERTS
+    assert len(run.alerts) == alerts.MAX_ALERTS
 
 
 def test_the_newest_runs_are_awake_and_the_oldest_are_lost() -> None:

@@ -334,12 +334,12 @@ def test_status(steps: list[Step], expected: Status) -> None:
 
 def test_a_relapse_needs_half_rounded_up() -> None:
     episode, first = Episode("run"), Moment(None, 1, 0, 0, 0)
-    episode.remember_alert("loop", Alert("id", Severity.WARNING, 5, first_iteration=1))
+    episode.alerts.put("loop", Alert("id", Severity.WARNING, 5, first_iteration=1))
     again = first._replace(iteration=9)
-    grades = [episode.grade("loop", repeats, (5, 9), again) for repeats in (2, 3, 4, 5)]
+    grades = [episode.alerts.grade("loop", repeats, (5, 9), again) for repeats in (2, 3, 4, 5)]
     assert grades == [None, Severity.WARNING, Severity.WARNING, Severity.CRITICAL]
-    assert episode.grade("loop", 4, (5, 9), first) is None
-    assert episode.grade("other loop", 4, (5, 9), again) is None
+    assert episode.alerts.grade("loop", 4, (5, 9), first) is None
+    assert episode.alerts.grade("other loop", 4, (5, 9), again) is None
 
 
 def test_a_condensed_run_goes_on() -> None:

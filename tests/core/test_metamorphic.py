@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from otel_loopguard.core.handoffs import names
 from otel_loopguard.core.masking import mask
 from otel_loopguard.core.names import waits
 from otel_loopguard.core.records import WAIT_NS
@@ -63,18 +64,27 @@ def test_the_order_of_keys_does_not_matter() -> None:
     assert changed(lambda case: with_keys_in_any_order(case, 7)) == {}
 
 
-def test_names_of_tools_only_tell_that_they_wait() -> None:
+def test_names_of_tools_only_tell_that_they_wait_or_whom_they_call() -> None:
     quiet_by_name = {
         case["id"]
         for case in CASES
         if not VERDICTS[case["id"]] and any(waits(step.get("tool") or "") for step in case["steps"])
+    }
+    names_agents = {
+        case["id"]
+        for case in CASES
+        if any(
+            names(step.get("agent") or "nobody", other.get("tool") or "", ())
+            for step in case["steps"]
+            for other in case["steps"]
+        )
     }
     differ = {
         name: both
         for name, both in changed(with_neutral_names).items()
         if bool(both[0]) != bool(both[1])
     }
-    assert differ.keys() <= quiet_by_name, differ
+    assert differ.keys() <= quiet_by_name | names_agents, differ
 
 
 def test_what_the_user_said_first_does_not_matter() -> None:

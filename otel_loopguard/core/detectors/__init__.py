@@ -6,6 +6,7 @@ from typing import Final
 
 from otel_loopguard.core.detectors.base import Detector
 from otel_loopguard.core.detectors.context_rot import ContextRot
+from otel_loopguard.core.detectors.delegation_loop import DelegationLoop
 from otel_loopguard.core.detectors.hard_loop import HardLoop
 from otel_loopguard.core.detectors.iteration_budget import IterationBudget
 from otel_loopguard.core.detectors.reflection_paralysis import ReflectionParalysis
@@ -18,6 +19,7 @@ from otel_loopguard.core.model import Pattern
 __all__ = [
     "BUILTIN",
     "ContextRot",
+    "DelegationLoop",
     "Detector",
     "HardLoop",
     "IterationBudget",
@@ -36,6 +38,7 @@ Builtin = (
     | ReflectionParalysis
     | TruncationLoop
     | ContextRot
+    | DelegationLoop
     | IterationBudget
 )
 
@@ -47,6 +50,7 @@ BUILTIN: Final[dict[Pattern, type[Builtin]]] = {
     Pattern.REFLECTION_PARALYSIS: ReflectionParalysis,
     Pattern.TRUNCATION_LOOP: TruncationLoop,
     Pattern.CONTEXT_ROT: ContextRot,
+    Pattern.DELEGATION_LOOP: DelegationLoop,
     Pattern.ITERATION_BUDGET: IterationBudget,
 }
 """Each pattern that is looked for, and its detector; the fields of a detector are its settings."""

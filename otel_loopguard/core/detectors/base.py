@@ -59,7 +59,7 @@ def found(
         wasted_calls: calls that brought nothing; all laps but the first if not given.
     """
     identity, laps = f"{pattern.value}:{key}", repeats if weight is None else weight
-    severity = episode.grade(identity, laps, limits, first)
+    severity = episode.told(identity).grade(identity, laps, limits, first)
     if severity is None:
         return None
     return Finding(

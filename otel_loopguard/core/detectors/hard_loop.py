@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import found
-from otel_loopguard.core.model import FAILED, Outcome, Pattern
+from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern
 from otel_loopguard.core.names import waits
 
 if TYPE_CHECKING:
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _PENDING: Final = Outcome.PENDING
+
+
+def _hands_over(step: Step) -> bool:
+    """Whether a call only starts another agent: what that one does shows elsewhere."""
+    return step.target is not None and step.kind is Kind.TOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class HardLoop:
         call, cycle = episode.call, episode.cycle
         if call is None or call.repeats < 2 or step.args_key is None or step.outcome in FAILED:
             return None
-        if cycle is not None and cycle.period > 1:
+        if (cycle is not None and cycle.period > 1) or _hands_over(step):
             return None
         told = episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if told is not None and told.iteration >= call.first.iteration:

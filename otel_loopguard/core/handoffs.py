@@ -1,0 +1,245 @@
+"""Who hands what to whom, within one run and through the runs nested in it.
+
+Agents hand over by a hand-off, by calling another agent, by a tool that names one, or by a text
+after which another one acts. All runs that are nested in each other share one record: each hop of a
+delegation may open a run of its own, and only together do they show that the task goes round.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from otel_loopguard.core.alerts import Alerts
+from otel_loopguard.core.evidence import BARE
+from otel_loopguard.core.model import FAILED, Kind, Outcome, Step
+from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT, Recent, remember
+from otel_loopguard.core.tasks import MIN_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from otel_loopguard.core.records import Moment
+    from otel_loopguard.core.tasks import Task
+
+MAX_ERRANDS: Final = 32
+MAX_AGENTS: Final = 32
+MAX_KNOWN: Final = 128
+ALIKE: Final = 0.6
+"""The share of words from which on two instructions that name the same things are the same."""
+MUCH: Final = 3
+"""An errand that brought more news than this was worth it: asking again is another errand."""
+BRIEF: Final = 200
+"""A call that starts another agent says no more than so many characters; it has no answer yet."""
+
+SHORTEST: Final = 2
+"""A name of fewer characters may be in the name of any tool."""
+
+_PENDING: Final = Outcome.PENDING
+_NO_NEWS: Final = FAILED | {Outcome.EMPTY}
+_TEXTS: Final = frozenset({Kind.MODEL, Kind.HANDOFF})
+_HANDS_OVER: Final = frozenset({Kind.TOOL, Kind.AGENT, Kind.HANDOFF})
+
+
+class Errand:
+    """One task that one agent gave to another, and how often.
+
+    Attributes:
+        caller, target: who asks whom.
+        key, task: the instruction: its digest, and what it asks for if that is known.
+        first, times: since when and how often it was given, since it last brought much.
+        first_idle, idle: since when and how often it was given since anything new came of it,
+            where nothing of the caller's own words is new. After a wait it counts less.
+        open: whether the agent that it was given to is still at it.
+    """
+
+    __slots__ = (
+        "_news", "caller", "first", "first_idle", "idle", "key", "open", "target", "task", "times",
+    )  # fmt: skip
+
+    def __init__(self, caller: str, target: str, step: Step, now: Moment) -> None:
+        self.caller, self.target, self.key, self.task = caller, target, step.args_key, step.task
+        self.first = self.first_idle = now
+        self.times = self.idle = 0.0
+        self.open = False
+        self._news = 0
+
+    def is_(self, caller: str, target: str, key: str | None, task: Task | None) -> bool:
+        """Whether it is this one that is given."""
+        if self.caller != caller or self.target != target:
+            return False
+        if key is not None and key == self.key:
+            return True
+        return task is not None and self.task is not None and task.same(self.task, ALIKE)
+
+    def give(self, now: Moment, news: int, weight: float) -> None:
+        """It is given once more; `news` is how much had been new to the caller by then."""
+        came = news - self._news
+        if came > MUCH or not self.times:
+            self.times, self.first = 0.0, now
+        if came or not self.idle:
+            self.idle, self.first_idle = 0.0, now
+        self.times += weight if self.times else 1.0
+        self.idle += weight if self.idle else 1.0
+        self._news = news
+
+
+class Passing(NamedTuple):
+    """One task that is passed on from agent to agent.
+
+    Attributes:
+        key: the instruction's digest.
+        hops: how many agents in a row have passed it on.
+        holder: who has it now; None until somebody acts.
+        first: the first hop.
+    """
+
+    key: str
+    hops: int
+    holder: str | None
+    first: Moment
+
+
+class Handoffs:
+    """The hand-overs of one run and of those nested in it. Bounded.
+
+    Attributes:
+        errand: the errand that the newest step gave, or showed to be one; None if it did not.
+        passing: the task that the newest step passed on; None if it did not.
+        alerts: what was last said about them.
+    """
+
+    __slots__ = (
+        "_agents", "_errands", "_given", "_known", "_last", "_news", "_passing", "alerts", "errand",
+        "passing",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.alerts = Alerts()
+        self.errand: Errand | None = None
+        self.passing: Passing | None = None
+        self._agents: dict[str, int] = {}  # and how much was new in their own words
+        self._errands: list[Errand] = []
+        self._known: Recent[str, None] = Recent(MAX_KNOWN)
+        self._given: str | None = None
+        self._last: tuple[Step, Moment] | None = None
+        self._news = 0
+        self._passing: Passing | None = None
+
+    def clear(self) -> None:
+        """A user turn: what was handed over before it is void."""
+        self._errands.clear()
+        self._given = self._last = self._passing = self.errand = self.passing = None
+
+    def named(self, caller: str | None, action: str, words: Iterable[object]) -> str | None:
+        """The agent that a call names: as one of its arguments' values, or in the tool's name."""
+        known = list(words)
+        found = [each for each in self._agents if each != caller and names(each, action, known)]
+        return max(found, key=len, default=None)
+
+    def passes(self, args_key: str | None) -> bool:
+        """Whether a call would pass on the task that is under way."""
+        return self._passing is not None and self._passing.key == args_key
+
+    def add(self, step: Step, now: Moment) -> None:
+        """Take one step of any of the runs."""
+        self.errand = self.passing = None
+        agent = step.agent
+        if agent is None:
+            self._news += step.kind is Kind.EFFECT
+            return
+        self._take_over(agent, is_new=agent not in self._agents)
+        remember(self._agents, agent, self._agents.get(agent, 0), MAX_AGENTS)
+        if step.target is not None and step.target != agent:
+            self._give(agent, step.target, step, now)
+            self._given = step.target
+        if step.kind in _HANDS_OVER:
+            self._pass_on(step, now)
+        self._learn(agent, step)
+        self._last = (step, now)
+
+    def _take_over(self, agent: str, *, is_new: bool) -> None:
+        """Somebody acts: if it is another agent than before, it was handed over to."""
+        if self._last is None or self._last[0].agent == agent:
+            return
+        last, when = self._last
+        if (
+            self._given != agent
+            and last.agent is not None
+            and last.kind is Kind.MODEL
+            and last.size
+        ):
+            self._give(last.agent, agent, last._replace(args_key=last.result_key), when)
+        self._given = None
+        passing = self._passing
+        if passing is not None and (is_new or last.target == agent):
+            self._passing = passing._replace(holder=agent)
+
+    def _give(self, caller: str, target: str, step: Step, now: Moment) -> None:
+        key, task, errands = step.args_key, step.task, self._errands
+        errand = next((each for each in errands if each.is_(caller, target, key, task)), None)
+        if errand is None:
+            errand = Errand(caller, target, step, now)
+            errands.append(errand)
+            if len(errands) > MAX_ERRANDS:
+                del errands[0]
+        if step.kind is Kind.AGENT and errand.open:
+            errand.open = False  # its end, where its start was seen
+            return
+        errand.open = step.kind is Kind.HANDOFF
+        errand.give(now, self._news - self._agents.get(caller, 0), self._weight(step))
+        self.errand = errand
+
+    def _weight(self, step: Step) -> float:
+        """Less where nobody did anything for a while: that is how one waits."""
+        before = 0 if self._last is None else self._last[1].end_ns
+        return WAIT_WEIGHT if 0 < before <= step.start_ns - WAIT_NS else 1.0
+
+    def _pass_on(self, step: Step, now: Moment) -> None:
+        passing, key = self._passing, step.args_key
+        if key is None or (step.kind is Kind.TOOL and (step.size or 0) > BRIEF):
+            self._passing = None
+        elif passing is not None and passing.key == key and passing.holder == step.agent:
+            self._passing = passing._replace(hops=passing.hops + 1, holder=None)
+            if step.task is not None and len(step.task.words) >= MIN_WORDS:
+                self.passing = self._passing
+        else:
+            self._passing = Passing(key, 1, None, now)
+
+    def _learn(self, agent: str, step: Step) -> None:
+        """Take note of what is new to all: a result, a text, a change to the world, a wait."""
+        key = step.args_key if step.kind is Kind.HANDOFF else step.result_key
+        if key is None or step.outcome in _NO_NEWS:
+            return
+        if step.outcome is _PENDING or self._is_new(key) or self._changes(step):
+            self._news += 1
+            self._agents[agent] += step.kind in _TEXTS
+
+    def _changes(self, step: Step) -> bool:
+        """Whether a call may have changed something: a new one that says no more than "done"."""
+        if step.kind is not Kind.TOOL or step.target is not None or (step.size or 0) > BARE:
+            return False
+        return self._is_new(f"{step.action}:{step.args_key}")
+
+    def _is_new(self, key: str) -> bool:
+        known = self._known
+        is_new = key not in known.new and key not in known.old
+        known.put(key, None)
+        return is_new
+
+
+def may_hand_over(before: Sequence[Step], step: Step) -> bool:
+    """Whether a step is the first after those before it that tells of a second agent."""
+    if step.target is not None:
+        return True
+    agent = step.agent
+    return agent is not None and bool(before) and before[-1].agent not in (None, agent)
+
+
+def names(agent: str, action: str, words: Iterable[object]) -> bool:
+    """Whether a call names an agent: as one of the arguments' values, or within the tool's name."""
+    if any(type(word) is str and word == agent for word in words):
+        return True
+    start, end = action.find(agent), action.find(agent) + len(agent)
+    if start < 0 or len(agent) < SHORTEST:
+        return False
+    return not any(map(str.isalnum, action[max(0, start - 1) : start] + action[end : end + 1]))

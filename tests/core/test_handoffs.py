@@ -1,0 +1,284 @@
+"""delegation_loop: what goes round between agents, and what only looks like it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from otel_loopguard.core import handoffs
+from otel_loopguard.core.handoffs import MAX_AGENTS, MAX_ERRANDS, names
+from otel_loopguard.core.model import Kind, Sighting
+from tests.core.steps import PAGE, SECOND, START, call, make_guard, observe, seen, utterances
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from otel_loopguard.core.guard import Guard
+    from tests.core.steps import Spoken
+
+TASK = "Please verify whether the invoice 4711 was paid before the end of March."
+REWORDED = (
+    TASK,
+    "Please verify if the invoice 4711 was really paid before the end of March.",
+    "Verify please whether invoice 4711 was already paid before the end of March.",
+    "Please verify online whether the invoice 4711 was paid before the end of March.",
+    "Please verify whether the invoice 4711 was paid in full before the end of March.",
+)
+
+
+def hand(text: object, target: str = "worker", caller: str = "boss") -> Sighting:
+    return Sighting(Kind.HANDOFF, target, args=text, agent=caller)
+
+
+def say(text: str, agent: str) -> Sighting:
+    return Sighting(Kind.MODEL, "model", result=text, agent=agent)
+
+
+def transfer(caller: str, target: str, result: object = "ok") -> Sighting:
+    return Sighting(
+        Kind.TOOL, "transfer_to_agent", args={"agent_name": target}, result=result, agent=caller
+    )
+
+
+def work(number: int, agent: str = "worker") -> Sighting:
+    return call("read", f"page {number}", f"{PAGE}{number}", agent=agent)
+
+
+def spoken(steps: Sequence[Sighting]) -> list[Spoken]:
+    return [each for each in utterances(steps) if each[1] == "delegation_loop"]
+
+
+# -- the same task again --------------------------------------------------------------------------
+
+
+def test_the_same_is_asked_again_and_nothing_comes_of_it() -> None:
+    assert spoken([hand(text) for text in REWORDED]) == [
+        (3, "delegation_loop", "warning"),
+        (5, "delegation_loop", "critical"),
+    ]
+
+
+def test_what_the_caller_says_meanwhile_is_no_news() -> None:
+    steps: list[Sighting] = []
+    for number, text in enumerate(REWORDED[:3]):
+        steps += [say(f"{number} of my thoughts", "boss"), hand(text)]
+    assert spoken(steps) == [(6, "delegation_loop", "warning")]
+
+
+def test_where_a_little_comes_of_it_it_takes_longer() -> None:
+    steps: list[Sighting] = []
+    for number, text in enumerate(REWORDED):
+        steps += [hand(text), work(number)]
+    assert spoken(steps) == [(7, "delegation_loop", "warning")]
+
+
+def test_where_much_comes_of_it_it_is_another_errand() -> None:
+    steps: list[Sighting] = []
+    for number in range(10):
+        steps += [hand(TASK), *(work(10 * number + page) for page in range(handoffs.MUCH + 1))]
+    assert spoken(steps) == []
+
+
+def test_a_work_list_that_shrinks_is_progress() -> None:
+    items = [f"'item number {number}'" for number in range(8)]
+    lists = [f"Please check the stock of {', '.join(items[start:])}." for start in range(7)]
+    assert spoken([hand(text) for text in lists]) == []
+    assert spoken([hand(lists[0]) for _ in range(3)]) == [(3, "delegation_loop", "warning")]
+
+
+def test_a_phrase_that_fits_any_task_is_no_task() -> None:
+    steps: list[Sighting] = []
+    for number in range(10):
+        steps += [hand("Please go on with the next item on your list."), work(number)]
+    assert spoken(steps) == []
+    assert spoken([hand("Please go on.") for _ in range(3)]) == [(3, "delegation_loop", "warning")]
+
+
+def test_each_agent_has_its_own_errands() -> None:
+    steps = [hand(TASK, target) for target in ("legal", "finance", "audit", "archive")]
+    assert spoken(steps) == []
+
+
+def test_what_was_not_captured_is_no_task() -> None:
+    assert spoken([Sighting(Kind.HANDOFF, "worker", agent="boss")] * 9) == []
+
+
+def test_what_is_asked_on_a_schedule_is_waiting() -> None:
+    steps = [
+        hand(TASK)._replace(start_ns=START + at, end_ns=START + at)
+        for at in range(0, 8 * 60 * SECOND, 60 * SECOND)
+    ]
+    assert spoken(steps) == []
+    hurried = [each._replace(start_ns=START, end_ns=START) for each in steps]
+    assert spoken(hurried)[0] == (3, "delegation_loop", "warning")
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        call("status", "job", "still running", agent="worker"),
+        call("save", "invoice 7", "ok", agent="worker"),
+        say("The payment came on the 5th.", "worker"),
+        seen(Kind.EFFECT),
+    ],
+)
+def test_what_came_of_it_is_news(news: Sighting) -> None:
+    go_on = [hand("Please go on."), hand("Please go on."), news, hand("Please go on.")]
+    assert spoken(go_on) == []
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        call("read", "gone", "no such page", error="NotFound", agent="worker"),
+        call("find", "it", "", agent="worker"),
+        say("", "worker"),
+    ],
+)
+def test_failures_and_empty_answers_are_no_news(nothing: Sighting) -> None:
+    go_on = [hand("Please go on."), nothing, hand("Please go on."), nothing, hand("Please go on.")]
+    assert spoken(go_on) == [(5, "delegation_loop", "warning")]
+
+
+def test_a_user_turn_starts_over() -> None:
+    steps = [hand(TASK), hand(TASK), seen(Kind.USER), hand(TASK), hand(TASK)]
+    assert spoken(steps) == []
+
+
+# -- to and fro -----------------------------------------------------------------------------------
+
+
+def ping_pong(laps: int, *, texts: bool) -> list[Sighting]:
+    steps: list[Sighting] = []
+    for lap in range(laps):
+        for caller, target in (("writer", "critic"), ("critic", "writer")):
+            draft = f"{PAGE} Draft {lap} of the {caller}" if texts else "Let me transfer you."
+            steps += [say(draft, caller), transfer(caller, target)]
+    return steps
+
+
+def test_agents_transfer_to_each_other_and_do_nothing() -> None:
+    assert spoken(ping_pong(3, texts=False))[0][1:] == ("delegation_loop", "warning")
+    assert [each for each in utterances(ping_pong(6, texts=False)) if "hard" in each[1]] == []
+
+
+def test_agents_take_turns_and_write_something_new() -> None:
+    assert utterances(ping_pong(8, texts=True)) == []
+
+
+def test_a_supervisor_may_hand_over_by_what_it_says() -> None:
+    steps = [say('{"next": "coder"}', "supervisor"), say("I need the specification.", "coder")]
+    assert spoken(steps * 3) == []
+    assert spoken(steps * 4)[0] == (7, "delegation_loop", "warning")
+    answers = [say(f"{PAGE}{number}", "coder") for number in range(6)]
+    assert spoken([step for answer in answers for step in (steps[0], answer)]) == []
+
+
+def test_a_call_names_an_agent_by_a_value_or_in_the_tools_name() -> None:
+    assert names("writer", "transfer_to_writer", ())
+    assert names("writer", "delegate", ["task", "writer"])
+    assert names("support desk", "ask:support desk", [])
+    assert not names("writer", "rewriter", ())
+    assert not names("writer", "search", ["a writer of novels"])
+    assert not names("a", "transfer_to_a", ())
+
+
+# -- passed on ------------------------------------------------------------------------------------
+
+
+def start(caller: str, task: object = TASK, result: str = "(started)") -> Sighting:
+    return Sighting(Kind.TOOL, "call_agent", args={"message": task}, result=result, agent=caller)
+
+
+def test_each_agent_passes_the_task_on_to_a_new_one() -> None:
+    steps = [start(f"agent {number}") for number in range(12)]
+    assert spoken(steps) == [
+        (4, "delegation_loop", "warning"),
+        (6, "delegation_loop", "critical"),
+        (12, "delegation_loop", "critical"),
+    ]
+
+
+def test_tasks_that_get_smaller_are_divided_not_passed_on() -> None:
+    steps = [start(f"agent {number}", f"Do part {number} of {TASK}") for number in range(12)]
+    assert spoken(steps) == []
+
+
+def test_agents_that_look_at_the_same_thing_pass_nothing_on() -> None:
+    steps = [call("read", TASK, PAGE, agent=f"agent {number}") for number in range(12)]
+    assert spoken(steps) == []
+    at_once = [say("", f"agent {number}") for number in range(12)]
+    steps = [*at_once, *(start(f"agent {number}") for number in range(12))]
+    assert spoken(steps) == []
+
+
+def test_who_gets_a_task_may_do_something_else_first() -> None:
+    steps: list[Sighting] = []
+    for number in range(6):
+        steps += [start(f"agent {number}"), work(number, f"agent {number + 1}")]
+    assert spoken(steps) == []
+
+
+def test_nothing_is_passed_on_without_a_task() -> None:
+    steps = [
+        Sighting(Kind.TOOL, "next", args=args, result="ok", agent=f"agent {number}")
+        for number, args in enumerate([{}] * 8)
+    ]
+    assert spoken(steps) == []
+
+
+# -- nested runs ----------------------------------------------------------------------------------
+
+
+def nested(guard: Guard, depth: int, *, linked: bool) -> list[Spoken]:
+    """Two agents that ask each other the same, each in a run of its own."""
+    found: list[Spoken] = []
+    for number in range(depth):
+        caller, target = ("legal", "tech") if number % 2 == 0 else ("tech", "legal")
+        parent = f"run {number - 1}" if number and linked else None
+        step = Sighting(
+            Kind.TOOL, f"ask_{target}", args={"message": TASK}, result="(started)", agent=caller
+        )
+        told = guard.observe(f"run {number}", step._replace(parent=parent))
+        found += [
+            (number + 1, each.finding.pattern.value, each.finding.severity.label)
+            for each in told.utterances
+        ]
+    return found
+
+
+def test_runs_that_are_nested_in_each_other_share_what_is_handed_over() -> None:
+    assert nested(make_guard(), 7, linked=True) == [
+        (4, "delegation_loop", "warning"),
+        (6, "delegation_loop", "critical"),
+    ]
+    assert nested(make_guard(), 7, linked=False) == []
+
+
+def test_a_parent_that_is_not_known_is_none() -> None:
+    told = make_guard().observe("child", start("agent")._replace(parent="nobody"))
+    assert told.utterances == ()
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+def test_the_record_of_hand_overs_is_bounded() -> None:
+    guard = make_guard()
+    observe([hand(f"Do part {n} of {TASK}", f"worker {n}", f"boss {n}") for n in range(99)], guard)
+    run = guard._runs.get("run")
+    assert run is not None
+    assert run.handoffs is not None
+    assert len(run.handoffs._errands) == MAX_ERRANDS
+    assert len(run.handoffs._agents) == MAX_AGENTS
+    run.condense()
+    assert run.handoffs is None
+
+
+def test_a_run_of_one_agent_keeps_no_record() -> None:
+    guard = make_guard()
+    observe([say("", "one"), work(1, "one"), work(2, "one")], guard)
+    run = guard._runs.get("run")
+    assert run is not None
+    assert run.handoffs is None
