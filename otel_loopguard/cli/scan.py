@@ -115,8 +115,9 @@ class Scan:
         tally = _Tally()
         runs: set[str] = set()
         try:
-            for number, (run, sighting) in enumerate(sightings(case.held, case.line), 1):
+            for run, sighting in sightings(case.held, case.line):
                 runs.add(run)
+                _, number = sighting.span or (0, 0)
                 self._observe(run, sighting._replace(span=None), None, tally, number)
         except MALFORMED as fault:
             yield Broken(file, case.line, f"no steps ({named(fault)})")
