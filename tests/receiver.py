@@ -29,11 +29,14 @@ KINDS = {
 class Receiver:
     """An endpoint for `OTEL_EXPORTER_OTLP_ENDPOINT`.
 
+    Args:
+        status: what it answers.
+
     Attributes:
         bodies: the body of each request, with its path.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, status: int = 200) -> None:
         self.bodies: list[tuple[str, bytes]] = []
         bodies = self.bodies
 
@@ -43,7 +46,7 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 bodies.append((self.path, body))
-                self.send_response(200)
+                self.send_response(status)
                 self.send_header("content-length", "0")
                 self.end_headers()
 

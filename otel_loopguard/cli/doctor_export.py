@@ -17,6 +17,8 @@ _ENOUGH: Final = 4096
 """Most arguments and results of tools are shorter, and all evidence."""
 _SIGNALS: Final = {"span": "traces", "metric": "metrics", "log": "logs"}
 """Where OTEL_LOOPGUARD_EMIT sends what is told."""
+_WORDS: Final = {"traces": ("trace", "span"), "metrics": ("metric",), "logs": ("logs", "log batch")}
+"""How exporters call what they log about."""
 _LOST: Final = {
     "traces": "deadlock events do not arrive",
     "metrics": "alerts on loopguard_deadlocks_total and loopguard_stuck_runs never fire",
@@ -44,6 +46,7 @@ _PORT_HINTS: Final = {
 def judge_export(facts: Facts) -> Iterator[Finding]:
     """Whether what is told leaves the process. Only asked where there is an SDK."""
     yield from _judge_exporters(facts)
+    yield from _judge_console(facts["exporters"])
     yield from _judge_sampler(facts)
     yield from _judge_event(facts)
     yield from _judge_connections(facts)
@@ -65,6 +68,19 @@ def _judge_exporters(facts: Facts) -> Iterator[Finding]:
             _LOST[signal],
             f"{variable}=otlp",
             is_problem=signal != "metrics",  # a team may well rely on the traces alone
+        )
+
+
+def _judge_console(exporters: list[Exporter]) -> Iterator[Finding]:
+    """Whether traces go to a terminal alone, as they do while somebody tries things out."""
+    types = {exporter["type"] for exporter in exporters if exporter["signal"] == "traces"}
+    if types and all(each.startswith("Console") for each in types):
+        yield Finding(
+            "console-only",
+            "traces are written to the console and sent nowhere",
+            _LOST["traces"],
+            "OTEL_TRACES_EXPORTER=otlp, or otlp,console",
+            is_problem=False,
         )
 
 
@@ -159,7 +175,7 @@ def _judge_answer(exporter: Exporter, said: list[str]) -> Iterator[Finding]:
     signal, outcome, endpoint = exporter["signal"], exporter["outcome"], exporter["endpoint"] or ""
     if exporter["unreachable"] is not None or outcome not in {"failure", "raised", "no answer"}:
         return
-    about = [line for line in said if signal in line or signal.rstrip("s") in line]
+    about = [line for line in said if any(word in line for word in _WORDS[signal])]
     yield Finding(
         f"{signal}-refused",
         f"{endpoint or exporter['type']} did not take the {signal}: {outcome}"
@@ -174,7 +190,7 @@ def _what_helps(signal: str, endpoint: str, about: list[str]) -> str:
     for (port, used), hint in _PORT_HINTS.items():
         if f":{port}" in endpoint and used == protocol:
             return hint
-    if any(word in line for line in about for word in _NOT_TAKEN):
+    if signal != "traces" and any(word in line for line in about for word in _NOT_TAKEN):
         return (
             f"send {signal} to a collector, which passes on what this backend does not take; or do "
             f"without: OTEL_{signal.upper()}_EXPORTER=none"

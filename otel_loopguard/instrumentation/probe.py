@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from opentelemetry import trace
 from opentelemetry.instrumentation.dependencies import get_dependency_conflicts
 
-from otel_loopguard.instrumentation import FRAMEWORKS, LoopGuardInstrumentor
+from otel_loopguard.instrumentation import FRAMEWORKS, LoopGuardInstrumentor, wiring
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import trial
 from otel_loopguard.sdk.declared import is_enabled
@@ -82,13 +82,16 @@ def look(seconds: float) -> Facts:
         seconds: how long the exporters may take.
     """
     with _Heard("otel_loopguard") as warnings:
-        settings = from_env()
+        settings, providers = from_env(), GLOBAL
+    instrumentor = _instrumentor(settings)
+    if instrumentor["loaded"] and (wired := wiring.current()) is not None:
+        settings, providers = wired.pipeline.settings, wired.pipeline.providers
     frameworks = [found for name in FRAMEWORKS if (found := _framework(name)) is not None]
-    provider = trial.describe(trace.get_tracer_provider())
+    provider = trial.describe(providers.tracer or trace.get_tracer_provider())
     with trial.Watches() as watches, _Heard("opentelemetry") as said:
         reached = {watch: _unreachable(_endpoint(watch.exporter)) for watch in watches.all}
         wait_s = seconds if None in reached.values() else _HOPELESS_S
-        tried = trial.send(settings, GLOBAL, watches, wait_s)
+        tried = trial.send(settings, providers, watches, wait_s)
         exporters = [_exporter(watch, reached[watch]) for watch in watches.all]
     return {
         "python": platform.python_version(),
@@ -96,7 +99,7 @@ def look(seconds: float) -> Facts:
         "variables": decisive(),
         "configurators": _packages("opentelemetry_configurator"),
         "provider": provider,
-        "instrumentor": _instrumentor(settings),
+        "instrumentor": instrumentor,
         "frameworks": frameworks,
         "instrumentations": [
             found

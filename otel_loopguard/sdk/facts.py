@@ -24,7 +24,7 @@ class Package(TypedDict):
 
 
 class Provider(TypedDict):
-    """The tracer provider.
+    """The tracer provider that spans of ours are made with: the global one, if no other was given.
 
     Attributes:
         kind: `sdk`, `none` (nobody has set one) or `other` (of a make that takes no processors).

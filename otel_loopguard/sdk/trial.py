@@ -159,7 +159,7 @@ def is_attached() -> bool:
 
 
 def describe(provider: object) -> Provider:
-    """Say what the global tracer provider is."""
+    """Say what the tracer provider is, and which others there are."""
     if isinstance(provider, trace.ProxyTracerProvider):
         kind = "none"
     else:

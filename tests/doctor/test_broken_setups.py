@@ -14,11 +14,11 @@ import pytest
 
 from otel_loopguard.cli.doctor_metrics import BORN_LATE
 from otel_loopguard.instrumentation import FRAMEWORKS
+from tests.receiver import Receiver
 from tests.test_zero_code import COMMAND, needs_distro
 
 if TYPE_CHECKING:
     from tests.doctor.conftest import Doctor
-    from tests.receiver import Receiver
 
 pytestmark = needs_distro
 
@@ -196,6 +196,38 @@ class TestOthers:
         assert visit.code == 0
         assert "x" in visit.notes["clash"]
 
+    def test_only_the_console(self, doctor: Doctor, receiver: Receiver) -> None:
+        visit = doctor(OTEL_TRACES_EXPORTER="console")
+        assert visit.code == 0
+        assert "console-only" in visit.notes
+        assert receiver.spans == []
+
+    @pytest.mark.parametrize("status", [401, 404, 500])
+    def test_a_receiver_that_refuses(self, doctor: Doctor, status: int) -> None:
+        with Receiver(status) as refusing:
+            visit = doctor("--timeout", "3", OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url)
+        assert list(visit.problems) == ["traces-refused", "metrics-refused"]
+        assert status == 500 or str(status) in visit.problems["traces-refused"]
+        assert "OTEL_TRACES_EXPORTER=none" not in visit.problems["traces-refused"]
+        given_up = "OTEL_METRICS_EXPORTER=none" in visit.problems["metrics-refused"]
+        assert given_up is (status == 404)
+
+    def test_switched_off_in_the_configuration_file(
+        self, doctor: Doctor, full: Path, receiver: Receiver, tmp_path: Path
+    ) -> None:
+        pytest.importorskip("opentelemetry.configuration")
+        exporter = f"otlp_http: {{endpoint: '{receiver.url}/v1/traces'}}"
+        file = tmp_path / "otel.yaml"
+        file.write_text(
+            "file_format: '1.0-rc.1'\n"
+            f"tracer_provider: {{processors: [{{simple: {{exporter: {{{exporter}}}}}}}]}}\n"
+            "instrumentation/development: {python: {loopguard: {enabled: false}}}\n"
+        )
+        visit = doctor(python=full, OTEL_CONFIG_FILE=str(file))
+        assert list(visit.problems) == ["switched-off"]
+        assert "enabled: false" in visit.problems["switched-off"]
+        assert receiver.severities == ["warning"]
+
     def test_a_broken_configuration_file(self, doctor: Doctor, full: Path, tmp_path: Path) -> None:
         pytest.importorskip("opentelemetry.configuration")
         file = tmp_path / "otel.yaml"
@@ -225,6 +257,16 @@ class TestAnSdkOfOnesOwn:
         assert visit.code == 0
         assert receiver.severities == ["warning"]
         assert "no exporter for metrics" in visit.notes["no-metrics-exporter"]
+
+    def test_a_provider_that_is_passed_on(
+        self, doctor: Doctor, receiver: Receiver, tmp_path: Path
+    ) -> None:
+        code = OWN_SDK + "otel_loopguard.instrument(tracer_provider=provider, emit='span')\n"
+        (tmp_path / "setup_sdk.py").write_text(code)
+        visit = doctor("--import", "setup_sdk")
+        assert visit.code == 0
+        assert receiver.severities == ["warning"]
+        assert "without metric" in visit.notes["emit"]
 
     def test_nobody_calls_instrument(self, doctor: Doctor, tmp_path: Path) -> None:
         (tmp_path / "setup_sdk.py").write_text(OWN_SDK + "trace.set_tracer_provider(provider)\n")

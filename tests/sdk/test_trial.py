@@ -72,6 +72,7 @@ def send(provider: TracerProvider, wait_s: float = 5, **settings: object) -> tup
 def test_all_three_signals() -> None:
     signals = Signals()
     meters = MeterProvider([PeriodicExportingMetricReader(Metrics(), 60_000)])
+    meters.get_meter("theirs").create_counter("work").add(1)
     providers = signals.providers._replace(meter=meters)
     with trial.Watches() as watches:
         settings = from_env({}, emit="span,metric,log", muted_patterns="hard_loop")
