@@ -2,7 +2,9 @@
 
 It forks the workers as a web server does. Each has RUNS runs at once; the first STUCK of them get
 stuck, and stay so until a line comes in; the others page through results, poll a job or try again
-until it works. Each stuck run makes `UTTERANCES` events. PAUSE is the seconds between two steps.
+until it works. Each stuck run makes `UTTERANCES` events. PAUSE is the seconds between two steps;
+with EARLY_S in the environment a stuck run works for that long first. When all runs have done what
+they do, each worker prints the median of the seconds that a call of a stuck run took.
 """
 
 from __future__ import annotations
@@ -12,12 +14,19 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
+from statistics import median
+
+from opentelemetry import trace
 
 import otel_loopguard as loopguard
 
 STUCK_AGENTS = ("finder", "writer")
 HEALTHY_AGENTS = ("pager", "poller", "retrier")
 REPEATS = 12
+FOREIGN = "a span of another instrumentation"
+EARLY_S = float(os.environ.get("EARLY_S", "0"))
+TOOK_S: list[float] = []
+"""How long each call of a stuck run took, with all that is told of it."""
 UTTERANCES = 3
 """At 3 repeats a warning, at 5 a critical one, at 10 again."""
 
@@ -45,10 +54,16 @@ def price(item: str, tries: list[int]) -> str:
 
 
 def loop(number: int, pause_s: float) -> None:
-    """Repeat one call."""
+    """Repeat one call; then show a span of another instrumentation, while stuck."""
+    if EARLY_S:
+        search(f"something else {number}")
+        time.sleep(EARLY_S)
     for _ in range(REPEATS):
+        start = time.perf_counter()
         search(f"the same {number}")
+        TOOK_S.append(time.perf_counter() - start)
         time.sleep(pause_s)
+    trace.get_tracer("another").start_span(FOREIGN).end()
 
 
 def work(number: int, pause_s: float) -> None:
@@ -87,7 +102,7 @@ def worker(runs: int, stuck: int, pause_s: float, told: int) -> None:
             thread.start()
             running.callback(thread.join)
         done.wait()
-        print("stuck", flush=True)
+        print(median(TOOK_S or [0.0]), flush=True)
         os.read(told, 1)
         end.set()
 

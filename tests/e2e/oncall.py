@@ -101,11 +101,10 @@ class Fleet:
         )
         return self
 
-    def wait_until_stuck(self) -> None:
-        """Wait until all runs have done what they do."""
+    def wait_until_stuck(self) -> float:
+        """Wait until all runs have done what they do: the seconds that a call took."""
         assert self.process.stdout is not None
-        for _ in range(self._workers):
-            assert self.process.stdout.readline() == "stuck\n"
+        return max(float(self.process.stdout.readline()) for _ in range(self._workers))
 
     def end(self) -> None:
         """All runs end, then the processes, in an orderly way."""
