@@ -9,10 +9,10 @@ from otel_loopguard.core.sketch import Sketch, chant, sketch
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Sighting
 
-CUT: Final = frozenset(
-    {"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "max_token"}
-)
+CUT: Final = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"})
 """The words by which providers say that a response was cut off at its token limit."""
+ASKING: Final = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+"""The words by which providers say that a response asks for tools."""
 _QUOTES: Final = " \t\n\"'"
 _OPTION_CHARS: Final = 8
 
@@ -59,7 +59,7 @@ def said_by(sighting: Sighting) -> Said:
         length,
         passage,
         len(thought or "") > len(text or ""),
-        sighting.acts,
+        sighting.acts or sighting.finish in ASKING,
         max(0, sighting.tokens - sighting.output_tokens) if sighting.output_tokens else 0,
         sighting.output_tokens,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
+from otel_loopguard.core.said import CUT
 from otel_loopguard.dialects import messages, values
 from otel_loopguard.dialects.offered import offered
 from otel_loopguard.dialects.reading import Asked, Reading, Role
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from otel_loopguard.dialects.view import SpanView
 
-_TRUNCATED: Final = frozenset({"length", "max_tokens"})
 _MODEL_LIBRARIES: Final = frozenset(
     {"openai", "anthropic", "bedrock", "google_genai", "vertexai", "mistralai", "cohere", "groq"}
     | {"ollama", "litellm", "portkey", "together", "replicate", "watsonx"}
@@ -80,26 +80,33 @@ def model(
     response: object = MISSING,
     finish: object = None,
     tokens: int = 0,
+    output_tokens: int = 0,
     agent: str | None = None,
     conversation_id: str | None = None,
 ) -> Reading:
     """A model span's reading. `request` and `response` are messages in any known shape.
 
+    A response that holds calls and no text says nothing; one that holds neither was not captured.
     The results in `request` count as seen: it is left out unless `shows_models_only` holds.
     """
-    cut = any(str(reason) in _TRUNCATED for reason in values.sequence(values.load(finish)))
+    reasons = [str(reason) for reason in values.sequence(values.load(finish)) if reason]
+    asked: tuple[Asked, ...] = messages.calls(response)
+    said = messages.text(response, "assistant")
     call = Sighting(
         Kind.MODEL,
         action or view.name or "model",
         Source.SPAN,
-        result=messages.text(response, "assistant"),
+        result="" if said is MISSING and asked else said,
         error=values.error(view),
-        outcome=Outcome.TRUNCATED if cut else None,
         agent=agent,
         start_ns=view.start_ns,
         end_ns=view.end_ns,
         tokens=tokens,
         span=view.reference,
+        thought=messages.thought(response),
+        finish=next((reason for reason in reasons if reason in CUT), next(iter(reasons), None)),
+        output_tokens=output_tokens,
+        acts=bool(asked),
     )
     answers = messages.answers(request)
     known = offered(view.attributes) if answers else None
@@ -119,7 +126,6 @@ def model(
         )
         for answer in answers
     )
-    asked: tuple[Asked, ...] = messages.calls(response)
     return Reading(Role.MODEL, (*carried, call), agent, conversation_id, dialect, asked)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.model import MISSING, Outcome
 from otel_loopguard.dialects import build, envelopes, genai_content
 from otel_loopguard.dialects.reading import Reading, Role, Start
-from otel_loopguard.dialects.values import name
+from otel_loopguard.dialects.values import count, name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,6 +94,7 @@ def read(view: SpanView) -> Reading | None:
             response=genai_content.messages(view, "assistant"),
             finish=attributes.get("gen_ai.response.finish_reasons"),
             tokens=build.tokens(attributes, "gen_ai.usage.total_tokens", _TOKENS),
+            output_tokens=count(attributes, *_TOKENS[1]),
             agent=_agent(attributes),
             conversation_id=conversation,
         )

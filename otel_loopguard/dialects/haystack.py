@@ -42,13 +42,15 @@ def read(view: SpanView) -> Reading | None:
     if role is Role.MODEL:
         replies = _replies(view)
         meta = mapping(replies[0].get("meta")) if replies else None
+        usage = mapping((meta or {}).get("usage")) or {}
         return build.model(
             view,
             "haystack",
             name(meta or {}, "model"),
             response=[{**reply, "content": [*_parts(reply)]} for reply in replies],
             finish=[(meta or {}).get("finish_reason")],
-            tokens=count(mapping((meta or {}).get("usage")) or {}, "total_tokens"),
+            tokens=count(usage, "total_tokens"),
+            output_tokens=count(usage, "completion_tokens"),
         )
     return build.agent(view, "haystack", None) if role else None
 

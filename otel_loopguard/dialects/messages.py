@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _CALLS: Final = frozenset({"tool_call", "function_call", "tool_use", "function"})
 _ANSWERS: Final = frozenset({"tool_call_response", "function_call_output", "tool_result"})
+_THOUGHTS: Final = frozenset({"reasoning", "thinking"})
 _MODEL: Final = ("assistant", "model")
 _CALL_ID: Final = ("call_id", "toolUseId", "id")
 _ANSWERED_ID: Final = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
@@ -80,6 +81,18 @@ def text(messages: object, role: str) -> object:
     ]
     texts = [part for part in said if isinstance(part, str) and part]
     return "\n".join(texts) if texts else MISSING
+
+
+def thought(messages: object) -> object:
+    """The reasoning of the model in these messages, `MISSING` if none is shown."""
+    thoughts = [
+        held
+        for message in _items(messages)
+        for part in _parts(message)
+        if part.get("type") in _THOUGHTS
+        and isinstance(held := part.get("content") or part.get("thinking") or part.get("text"), str)
+    ]
+    return "\n".join(thoughts) if thoughts else MISSING
 
 
 def _items(messages: object) -> list[Mapping[str, object]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.dialects import build, envelopes, flattened, genai, messages
 from otel_loopguard.dialects.reading import Reading, Role, Start
-from otel_loopguard.dialects.values import content, mapping, name
+from otel_loopguard.dialects.values import content, count, mapping, name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +65,7 @@ def read(view: SpanView) -> Reading | None:
             response=flattened.messages(attributes, "output"),
             finish=[attributes.get("llm.finish_reason")],
             tokens=build.tokens(attributes, "llm.token_count.total", _TOKENS),
+            output_tokens=count(attributes, *_TOKENS[1]),
             agent=name(attributes, *_AGENT),
             conversation_id=conversation,
         )

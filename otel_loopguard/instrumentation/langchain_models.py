@@ -8,7 +8,7 @@ from otel_loopguard.core.exchange import Ask, ModelResponse
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.agents import new_run_id
-from otel_loopguard.instrumentation.langchain_values import text_in
+from otel_loopguard.instrumentation.langchain_values import text_in, thought_in
 from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Reply:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
         self._size = 0
         self._said: dict[str, Any] = {}
         self._asks: dict[str, Ask] = {}
@@ -91,10 +92,11 @@ class Reply:
 
     def add(self, message: Any) -> None:
         """A message, or the next chunk of one."""
-        text = text_in(message.content)
-        self._size += len(text)
+        text, thought = text_in(message.content), thought_in(message)
+        self._size += len(text) + len(thought)
         if self._size <= MAX_TEXT:
             self._texts.append(text)
+            self._thoughts.append(thought)
         self._said.update({k: v for k, v in message.response_metadata.items() if v is not None})
         usage: Mapping[str, int] = getattr(message, "usage_metadata", None) or {}
         for name in self._tokens:
@@ -113,6 +115,7 @@ class Reply:
             id=said.get("id"),
             model=said.get("model_name") or said.get("model"),
             text="".join(self._texts) or None if complete else None,
+            thought="".join(self._thoughts) or None,
             asks=tuple(self._asks.values()),
             finish=said.get("finish_reason") or said.get("stop_reason"),
             complete=complete,

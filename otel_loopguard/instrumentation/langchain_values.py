@@ -88,3 +88,15 @@ def text_in(content: object) -> str:
         for block in cast("list[object]", content)
     ]
     return "".join(block for block in blocks if isinstance(block, str))
+
+
+def thought_in(message: Any) -> str:
+    """The reasoning that a message holds: in blocks of its content, or beside it."""
+    beside = message.additional_kwargs.get("reasoning_content")
+    if isinstance(beside, str):
+        return beside
+    content: object = message.content
+    blocks = cast("list[object]", content) if isinstance(content, list) else []
+    known = [cast("Mapping[str, Any]", each) for each in blocks if isinstance(each, Mapping)]
+    held = [each.get("thinking") or each.get("reasoning") for each in known]
+    return "".join(each for each in held if isinstance(each, str))

@@ -151,20 +151,26 @@ class ModelCall(Action):
     def _sighting(
         self, response: ModelResponse | None, failure: str | None, end_ns: int
     ) -> Sighting:
-        tokens = response.input_tokens + response.output_tokens if response is not None else 0
-        text = response.text if response is not None else None
-        return Sighting(
+        seen = Sighting(
             Kind.MODEL,
             self.name,
-            result=MISSING if text is None else text,
             error=failure,
             start_ns=self.start_ns,
             end_ns=end_ns,
-            tokens=tokens,
             span=self.where,
-            thought=MISSING if response is None or response.thought is None else response.thought,
-            finish=None if response is None else response.finish,
-            output_tokens=0 if response is None else response.output_tokens,
+        )
+        if response is None:
+            return seen
+        text = response.text
+        if text is None and response.complete:
+            text = ""  # it said nothing, which is not the same as unknown
+        return seen._replace(
+            result=MISSING if text is None else text,
+            tokens=response.input_tokens + response.output_tokens,
+            thought=MISSING if response.thought is None else response.thought,
+            finish=response.finish,
+            output_tokens=response.output_tokens,
+            acts=bool(response.asks),
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from otel_loopguard.core.model import MISSING, Outcome, Sighting
 from otel_loopguard.dialects import Role, Start, read, starts
+from tests.core.steps import make_guard
 from tests.dialects.recorded import made
 
 GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
@@ -167,15 +168,62 @@ def test_a_tool_name_does_not_make_a_tool_span() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish", "outcome"),
-    [(["length"], Outcome.TRUNCATED), ('["max_tokens"]', Outcome.TRUNCATED), (("stop",), None)],
+    ("reasons", "finish"),
+    [
+        (["length"], "length"),
+        ('["max_tokens"]', "max_tokens"),
+        (["stop", "MAX_TOKENS"], "MAX_TOKENS"),
+        (("stop",), "stop"),
+        ([None], None),
+        (None, None),
+    ],
 )
-def test_a_response_that_was_cut_is_truncated(finish: object, outcome: Outcome | None) -> None:
-    held = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": finish}
+def test_why_a_response_ended(reasons: object, finish: str | None) -> None:
+    held = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": reasons}
+    call = model(held)
+    assert (call.action, call.finish) == ("m", finish)
+    guard = make_guard()
+    outcomes = [guard.observe("run", call).step.outcome is Outcome.TRUNCATED for _ in range(2)]
+    assert outcomes == [finish not in ("stop", None)] * 2
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "thought", "acts"),
+    [
+        pytest.param({"content": "Found."}, "Found.", MISSING, False, id="openai"),
+        pytest.param({"content": None, "tool_calls": [{"id": "1", "type": "function",
+                      "function": {"name": "find", "arguments": "{}"}}]}, "", MISSING, True,
+                     id="only a call"),
+        pytest.param({"parts": [{"type": "reasoning", "content": "Well."},
+                                {"type": "text", "content": "Found."}]}, "Found.", "Well.", False,
+                     id="parts"),
+        pytest.param({"content": [{"type": "thinking", "thinking": "Well."},
+                                  {"type": "tool_use", "id": "1", "name": "find", "input": {}}]},
+                     "", "Well.", True, id="anthropic"),
+        pytest.param({}, MISSING, MISSING, False, id="not captured"),
+    ],
+)  # fmt: skip
+def test_what_a_model_said_and_thought(
+    message: dict[str, object], text: object, thought: object, *, acts: bool
+) -> None:
+    output = json.dumps([{"role": "assistant", **message}])
+    call = model(
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.output.messages": output,
+            "gen_ai.usage.input_tokens": 100,
+            "gen_ai.usage.output_tokens": 20,
+        }
+    )
+    assert (call.result, call.thought, call.acts) == (text, thought, acts)
+    assert (call.tokens, call.output_tokens) == (120, 20)
+
+
+def model(held: dict[str, object]) -> Sighting:
     reading = read(made(held, name="chat m"))
     assert reading is not None
-    assert reading.sightings[0].outcome is outcome
-    assert reading.sightings[0].action == "m"
+    assert reading.role is Role.MODEL
+    return reading.sightings[-1]
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,25 @@ class Loops:
         assert fifth.status.description == "deadlock: hard_loop"
 
     @every_way
+    async def test_the_same_answer_again_and_again(
+        self, telemetry: Telemetry, client: Any, way: str
+    ) -> None:
+        """An agent that talks and does nothing; what it says stays in the process."""
+        loop = self.loop(client, "answer+think", way)
+        with loopguard.run("talker"):
+            answers = {(await loop.step()).text for _ in range(5)}
+        assert answers == {"Finished after 0 turns."}
+        assert telemetry.patterns == [
+            ("reflection_paralysis", "warning"),
+            ("reflection_paralysis", "critical"),
+        ]
+        assert [len(span.events) for span in telemetry.chats] == [0, 0, 1, 0, 1]
+        assert telemetry.chats[4].status.description == "deadlock: reflection_paralysis"
+        exported = "".join(span.to_json() for span in telemetry.spans)
+        assert "Finished after" not in exported
+        assert "Let me think" not in exported
+
+    @every_way
     async def test_parallel_calls_are_one_round(
         self, telemetry: Telemetry, client: Any, way: str
     ) -> None:

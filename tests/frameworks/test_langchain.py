@@ -10,11 +10,12 @@ import pytest
 
 pytest.importorskip("langgraph.prebuilt")
 
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException, tool
 from opentelemetry import context as otel_context
 
 import otel_loopguard
+from otel_loopguard.instrumentation.langchain_values import thought_in
 from tests.frameworks.langchain_agents import (
     QUIET,
     asearch,
@@ -273,3 +274,17 @@ def test_a_command_that_a_tool_returns(telemetry: Telemetry) -> None:
         for _ in range(2):
             make_plan.invoke({"query": "it"})
     assert len({of(span, "loopguard.result_hash") for span in telemetry.tools}) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "thought"),
+    [
+        (AIMessage("Found."), ""),
+        (AIMessage("Found.", additional_kwargs={"reasoning_content": "Well."}), "Well."),
+        (AIMessage([{"type": "thinking", "thinking": "Well."}, "Found."]), "Well."),
+        (AIMessage([{"type": "reasoning", "reasoning": "Well."}, "Found."]), "Well."),
+        (AIMessage([{"type": "reasoning", "reasoning": None}]), ""),
+    ],
+)  # fmt: skip
+def test_the_reasoning_of_a_message(message: AIMessage, thought: str) -> None:
+    assert thought_in(message) == thought

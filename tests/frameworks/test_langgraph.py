@@ -67,6 +67,27 @@ async def test_a_loop(telemetry: Telemetry, server: ScriptedModel, kind: str, wa
 
 
 @every_way
+async def test_the_same_answer_again_and_again(
+    telemetry: Telemetry, server: ScriptedModel, way: str
+) -> None:
+    model = chat(server, "answer")
+    graph = StateGraph(MessagesState)
+    graph.add_node("talk", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_edge(START, "talk")
+    graph.add_conditional_edges(
+        "talk", lambda state: "talk" if len(state["messages"]) < 6 else "__end__"
+    )
+    await run(graph.compile(), way)
+    telemetry.assert_run(chats=5, tools=0)
+    assert telemetry.patterns == [
+        ("reflection_paralysis", "warning"),
+        ("reflection_paralysis", "critical"),
+    ]
+    assert [len(span.events) for span in telemetry.chats] == [0, 0, 1, 0, 1]
+    assert "Finished after" not in "".join(span.to_json() for span in telemetry.spans)
+
+
+@every_way
 @every_kind
 async def test_paging_is_no_loop(
     telemetry: Telemetry, server: ScriptedModel, kind: str, way: str
