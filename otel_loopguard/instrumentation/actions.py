@@ -35,6 +35,7 @@ class Action:
         role: tool or model.
         context: what the application's code runs in.
         place: where a marker span hangs: below the span that shows the call.
+        own: whether the span is ours.
         where: how a step names the span that shows the call.
         expected: how another instrumentation will name the span that shows the call, even if that
             does not say what it shows before it ends; None if nothing is expected.
@@ -51,8 +52,8 @@ class Action:
     """
 
     __slots__ = (
-        "_attributes", "_own", "_title", "context", "expected",
-        "name", "pipeline", "place", "run", "span", "start_ns", "where",
+        "_attributes", "_title", "context", "expected", "name",
+        "own", "pipeline", "place", "run", "span", "start_ns", "where",
     )  # fmt: skip
 
     role: ClassVar[Role]
@@ -65,9 +66,9 @@ class Action:
         name: str,
         title: str,
         attributes: names.Attributes,
-        *,
         around: trace.Span | None = None,
         parent: Context | None = None,
+        *,
         later: bool = False,
     ) -> None:
         self.pipeline = pipeline
@@ -78,12 +79,13 @@ class Action:
         self.where: SpanRef | None = None
         self.expected: str | None = name if later else None
         self._title, self._attributes = title, attributes
-        self._own = False
-        self.context = self.place = enter_action(self, parent)
-        if around is not None:
-            self._take(around)
-        elif not later:
-            self._open()
+        self.own = False
+        if around is None and not later:
+            self._open(parent)
+        else:
+            self.context = self.place = enter_action(self, parent)
+            if around is not None:
+                self._take(around)
 
     def adopt(self, span: trace.Span, role: Role | None, name: str | None) -> bool:
         """A foreign span starts inside the call: say whether it shows this very call.
@@ -108,11 +110,11 @@ class Action:
             ours[names.STATUS] = Health.DEADLOCKED.value
         span.set_attributes(ours)
 
-    def _open(self) -> None:
-        self._own = True
+    def _open(self, parent: Context | None) -> None:
+        self.own = True
         self.span = span = self.pipeline.tracer.start_span(
             self._title,
-            self.context,
+            parent,
             kind=self.span_kind,
             attributes=self._attributes,
             start_time=self.start_ns,
@@ -120,32 +122,33 @@ class Action:
         self.where = where = reference(span)
         if where is not None:
             live_spans.add(where[1], self.run)
-        self.context = self.place = trace.set_span_in_context(span, self.context)
+        self.context = self.place = enter_action(self, parent, span)
 
     @property
     def adopted(self) -> bool:
         """Whether another instrumentation's span shows the call."""
-        return self.span is not None and not self._own
+        return self.span is not None and not self.own
 
     def showing(self) -> trace.Span | None:
         """The span that shows the call at its end; None if a foreign one has ended already."""
         if self.span is None:
-            self._open()
-        if self._own or (self.span is not None and self.span.is_recording()):
+            self._open(self.context)
+        if self.own or (self.span is not None and self.span.is_recording()):
             return self.span
         return None
 
     def mark_failed(self, error_type: str) -> None:
         """Say on our own span that the call failed."""
-        if self._own and self.span is not None:
+        if self.own and self.span is not None:
             say_failed(self.span, error_type)
 
     def close(self, end_ns: int) -> None:
         """End our span; a foreign one is left to its owner."""
-        if self._own and self.span is not None:
-            self.span.end(end_ns)
-            if self.where is not None:
-                live_spans.pop(self.where[1])
+        span, where = self.span, self.where
+        if self.own and span is not None:
+            span.end(end_ns)
+            if where is not None:
+                live_spans.pop(where[1])
 
 
 def open_around(

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from opentelemetry import context as otel_context
-
 from otel_loopguard.instrumentation import drive, wiring
 from otel_loopguard.instrumentation.agents import AgentScope, open_agent
 from otel_loopguard.instrumentation.tools import open_tool
 from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk.scope import attach, detach
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -76,13 +75,13 @@ class run:  # noqa: N801 - used like a function
     def __init__(self, name: str) -> None:
         self._name = name
         self._scope: AgentScope | None = None
-        self._token: Any = None
+        self._tokens: Any = None
 
     def __enter__(self) -> run:
         wired = wiring.current()
         self._scope = open_agent(wired.pipeline, self._name) if wired is not None else None
         if self._scope is not None:
-            self._token = otel_context.attach(self._scope.context)
+            self._tokens = attach(self._scope.context)
         return self
 
     def __exit__(
@@ -93,7 +92,7 @@ class run:  # noqa: N801 - used like a function
     ) -> None:
         if self._scope is None:
             return
-        otel_context.detach(self._token)
+        detach(self._tokens)
         if error is None:
             self._scope.finish(reason="closed")
         else:

@@ -113,7 +113,7 @@ class ModelCall(Action):
         span = self.showing()
         if failure is not None:
             self.mark_failed(failure)
-        if span is not None and response is not None and self._own:
+        if span is not None and response is not None and self.own:
             span.set_attributes(_response_attributes(response))
         return span
 
@@ -127,7 +127,7 @@ class ModelCall(Action):
     ) -> None:
         """Show the call, unless another instrumentation has done so by now."""
         span = self._show(response, failure)
-        if span is not None and self._own:
+        if span is not None and self.own:
             span.set_attributes(said)
         self.close(end_ns)
 

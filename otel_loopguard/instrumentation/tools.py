@@ -20,7 +20,7 @@ from otel_loopguard.instrumentation.actions import (
 from otel_loopguard.instrumentation.content import as_text
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, here
+from otel_loopguard.sdk.scope import Run, here, is_current
 
 if TYPE_CHECKING:
     from opentelemetry import trace
@@ -52,21 +52,19 @@ class ToolCall(Action):
         name: str,
         title: str,
         attributes: names.Attributes,
-        *,
         args_key: str | None,
         call_id: str | None,
         round_id: str | None,
         around: trace.Span | None,
         parent: Context,
+        *,
         later: bool,
     ) -> None:
         self.ended = False
         self.call_id = call_id
         self._round = round_id
         self._args_key = args_key
-        super().__init__(
-            pipeline, run, name, title, attributes, around=around, parent=parent, later=later
-        )
+        super().__init__(pipeline, run, name, title, attributes, around, parent, later=later)
 
     def is_call(self, name: str, call_id: str | None) -> bool:
         """Whether a call that starts inside of this one is this one, as an inner layer sees it.
@@ -94,18 +92,19 @@ class ToolCall(Action):
             return
         self.ended = True
         end_ns = time.time_ns()
-        span = self.showing()
+        pipeline, run = self.pipeline, self.run
+        span = self.span if self.own else self.showing()
         if failure is not None:
             self.mark_failed(failure)
         try:
-            if self.run is not OUTSIDE:
+            if run is not OUTSIDE:
                 # By position: a name for each takes three times as long.
                 seen = Sighting(
                     _TOOL, self.name, _HOOK, MISSING, self._args_key, result, failure, outcome,
                     self.call_id, self._round, None, self.start_ns, end_ns, 0, self.where,
                 )  # fmt: skip
-                self.pipeline.see(self.run, seen, span, context=self.place)
-            if self.pipeline.settings.capture_content and span is not None and failure is None:
+                pipeline.see(run, seen, span, context=self.place)
+            if pipeline.settings.capture_content and span is not None and failure is None:
                 capture_result(span, result)
         finally:
             self.close(end_ns)
@@ -174,24 +173,27 @@ def open_tool(
         return None
     pipeline, parent = wired.pipeline, context
     args_key = pipeline.guard.fingerprinter.of_args(args)
-    claim = wired.claim(name, args_key, call_id)
+    claim, round_id = wired.claim(name, args_key, call_id), None
     if claim is not None:
         run, call_id, round_id, asked_in = claim
         parent = context if asked_in is None else asked_in
-    else:
-        round_id = None if call_id is None or run is None else rounds.of(run.id, call_id)
+    elif call_id is not None and run is not None:
+        round_id = rounds.of(run.id, call_id)
     run = run or OUTSIDE
     shown = name if offered else UNKNOWN_TOOL
+    around = None
+    if not is_current(run.span, context):
+        around = open_around(_ROLE, name, ours=run.span, context=context)
     return ToolCall(
         pipeline,
         run,
         name,
         f"execute_tool {shown}",
         tool_attributes(pipeline, run, shown, call_id, args_key, args),
-        args_key=args_key,
-        call_id=call_id,
-        round_id=round_id,
-        around=open_around(_ROLE, name, ours=run.span, context=context),
-        parent=parent,
+        args_key,
+        call_id,
+        round_id,
+        around,
+        parent,
         later=later,
     )

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
+from opentelemetry.context import Context
 
 if TYPE_CHECKING:
     from contextvars import Token
-
-    from opentelemetry.context import Context
 
     from otel_loopguard.core.model import SpanRef
     from otel_loopguard.dialects import Role
@@ -30,6 +29,8 @@ MAX_LIVE_SPANS: Final = 10_000
 
 _PLACE: Final = otel_context.create_key("loopguard-place")
 """Holds the action that is under way, else the run; one key, since each costs a copy."""
+(_SPAN,) = trace.set_span_in_context(trace.INVALID_SPAN, Context())
+"""Holds the current span, as `opentelemetry.trace` has it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,9 +119,19 @@ def action_of(context: Context | None = None) -> Action | None:
     return None if isinstance(place, Run) else place
 
 
-def enter_action(action: Action, context: Context | None = None) -> Context:
-    """A context inside a call, and thereby inside its run."""
-    return otel_context.set_value(_PLACE, action, context)
+def enter_action(
+    action: Action, context: Context | None = None, span: trace.Span | None = None
+) -> Context:
+    """A context inside a call, and thereby inside its run; below its span, if there is one."""
+    around = otel_context.get_current() if context is None else context
+    if span is None:
+        return Context({**around, _PLACE: action})
+    return Context({**around, _PLACE: action, _SPAN: span})
+
+
+def is_current(span: trace.Span, context: Context) -> bool:
+    """Whether a span is a context's current one."""
+    return context.get(_SPAN) is span
 
 
 def attach(context: Context) -> Tokens:
