@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import cycle as forever
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -479,7 +480,7 @@ def test_no_finding_holds_content_or_the_name_of_a_tool_that_is_unknown() -> Non
         told = observe(steps)
         assert any(each.utterances for each in told)
         for each in told:
-            assert canary not in repr(each._replace(ended=()))
+            assert canary not in repr(dataclasses.replace(each, ended=()))
 
 
 def test_tools_by_any_other_name() -> None:
