@@ -2,9 +2,7 @@
 
 A `Sighting` is what somebody saw, content included; it lives for one call of `Guard.observe`. A
 `Step` is the same reduced to digests and numbers, and all that a run remembers. A `Finding` is a
-verdict; an `Observation` is the answer to one sighting. Nobody changes any of them. `Step` and
-`Observation` have slots, which are read several times faster than the fields of a tuple; to freeze
-them as well would make each tool call pay for it.
+verdict; an `Observation` is the answer to one sighting. Nobody changes any of them.
 
 Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex digits.
 """
@@ -177,7 +175,7 @@ class Sighting(NamedTuple):
     parent: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True)  # a tuple's fields take longer to read, a frozen class longer to make
 class Step:
     """A sighting without its content: all that a run remembers of it.
 
