@@ -3,7 +3,6 @@
 A `Sighting` is what somebody saw, content included; it lives for one call of `Guard.observe`. A
 `Step` is the same reduced to digests and numbers, and all that a run remembers. A `Finding` is a
 verdict; an `Observation` is the answer to one sighting. Nobody changes any of them.
-
 Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex digits.
 """
 
@@ -143,8 +142,7 @@ class Sighting(NamedTuple):
         agent, span: the agent's name; the span that shows the action.
         start_ns, end_ns: when it started and ended; 0 if unknown.
         tokens: input plus output tokens of a model call; what a compaction began with.
-        thought: a model's reasoning, as far as shown.
-        finish: why a model stopped, in the provider's word.
+        thought, finish: a model's reasoning, as far as shown; why it stopped, in its own word.
         output_tokens: how many of `tokens` the model wrote, its reasoning included; of a
             compaction's, how many it left.
         recorded: the result's digests, where they were made already: for a span of ours in a file.
