@@ -7,6 +7,7 @@ delegation may open a run of its own, and only together do they show that the ta
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from otel_loopguard.core.alerts import Alerts
@@ -168,7 +169,7 @@ class Handoffs:
             and last.kind is Kind.MODEL
             and last.size
         ):
-            self._give(last.agent, agent, last._replace(args_key=last.result_key), when)
+            self._give(last.agent, agent, replace(last, args_key=last.result_key), when)
         self._given = None
         passing = self._passing
         if passing is not None and (is_new or last.target == agent):
