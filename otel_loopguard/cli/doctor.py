@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from otel_loopguard.cli.finding import Finding
     from otel_loopguard.sdk.facts import Facts
 
-_START_S: Final = 60
+START_S: Final = 60
 """How long the process may take besides waiting for exporters: frameworks are imported there."""
 _PROBE: Final = ("-m", "otel_loopguard.instrumentation.probe")
 _INSTRUMENT: Final = (
@@ -115,7 +115,7 @@ def probe(module: str | None, timeout_s: float) -> tuple[Facts, list[str]]:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=_START_S + timeout_s,
+                timeout=START_S + timeout_s,
                 check=False,
             )
         except subprocess.TimeoutExpired as late:

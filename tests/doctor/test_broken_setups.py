@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from otel_loopguard.cli import main
 from otel_loopguard.cli.doctor_metrics import BORN_LATE
 from otel_loopguard.instrumentation import FRAMEWORKS
+from tests.doctor.environments import ROOT
 from tests.receiver import Receiver
 from tests.test_zero_code import COMMAND, needs_distro
 
@@ -122,10 +125,17 @@ class TestOthers:
         assert list(visit.problems) == ["no-traces-exporter"]
         assert "OTEL_TRACES_EXPORTER=none" in visit.problems["no-traces-exporter"]
 
-    def test_an_exporter_that_is_not_installed(self, doctor: Doctor) -> None:
-        visit = doctor(OTEL_TRACES_EXPORTER="jaeger")
-        assert "no-sdk" in visit.problems
-        assert "'jaeger' not found" in visit.problems["no-sdk"]
+    @pytest.mark.parametrize(
+        ("variable", "said"),
+        [
+            ("OTEL_TRACES_EXPORTER=jaeger", "'jaeger' not found"),
+            ("OTEL_PYTHON_CONFIGURATOR=aws", "aws is set by OTEL_PYTHON_CONFIGURATOR"),
+        ],
+    )
+    def test_what_is_not_installed(self, doctor: Doctor, variable: str, said: str) -> None:
+        visit = doctor(**dict([variable.split("=")]))
+        assert visit.code == 1
+        assert said in visit.problems["no-sdk"]
 
     def test_the_other_protocol(self, doctor: Doctor) -> None:
         visit = doctor("--timeout", "3", OTEL_EXPORTER_OTLP_PROTOCOL="grpc")
@@ -278,6 +288,16 @@ class TestAnSdkOfOnesOwn:
         visit = doctor("--import", "setup_sdk")
         assert list(visit.problems) == ["no-sdk", "second-provider"]
 
+    def test_a_module_that_never_comes_back(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "sleeper.py").write_text("import time\ntime.sleep(600)\n")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
+        monkeypatch.setattr("otel_loopguard.cli.doctor.START_S", 2)
+        assert main(["doctor", "--import", "sleeper", "--timeout", "1"]) == 2
+        assert "did not come to an end in 3 s" in capsys.readouterr().err
+
     def test_a_module_that_is_not_there(self, doctor: Doctor) -> None:
         visit = doctor("--import", "no_such_module")
         assert visit.code == 2
@@ -313,6 +333,16 @@ class TestHealthy:
         command = [str(COMMAND), "--traces_sampler", "always_off"]
         visit = doctor(before=command, python=thin)
         assert list(visit.problems) == ["unsampled"]
+
+    def test_the_readme_shows_what_it_prints(self, doctor: Doctor) -> None:
+        readme = (ROOT / "README.md").read_text()
+        shown = re.search(
+            r"\$ (OTEL\S+) otel-loopguard doctor\n\.\.\.\n(.*?)```", readme, re.DOTALL
+        )
+        assert shown is not None
+        variable, text = shown.groups()
+        visit = doctor(json_too=False, **dict([variable.split("=")]))
+        assert text.removesuffix("\n1 problem\n") in visit.out
 
     @pytest.mark.parametrize("works", [True, False])
     def test_no_secret_is_shown(self, doctor: Doctor, receiver: Receiver, works: bool) -> None:
