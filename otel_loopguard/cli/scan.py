@@ -113,17 +113,19 @@ class Scan:
         """Scan one line of steps: its runs are judged each for itself, and reported together."""
         name = case.held.get("id", case.line)
         tally = _Tally()
-        runs: set[str] = set()
+        newest: dict[str, int] = {}
         try:
             for run, sighting in sightings(case.held, case.line):
-                runs.add(run)
+                if sighting.start_ns - newest.get(run, sighting.start_ns) > self._ttl_ns:
+                    self._guard.end(run, "expired")
+                newest[run] = max(newest.get(run, 0), sighting.end_ns)
                 _, number = sighting.span or (0, 0)
                 self._observe(run, sighting._replace(span=None), None, tally, number)
         except MALFORMED as fault:
             yield Broken(file, case.line, f"no steps ({named(fault)})")
         else:
             yield _report(name, tally)
-        for run in runs:
+        for run in newest:
             self._guard.end(run, "closed")
 
     def _trace(self, trace: str, held: list[tuple[str, Piece]]) -> Iterator[Item]:

@@ -127,3 +127,11 @@ def test_a_moved_number_is_in_force_and_the_others_are_not() -> None:
         ]
     assert at[:2] == [4, 3]
     assert at[3] > at[2]
+
+
+def test_a_run_that_was_silent_for_long_is_over_in_a_file_too() -> None:
+    step = {"kind": "tool", "tool": "search", "args": {"q": "x"}, "result": "a page " * 50}
+    for gap, spoken in ((899, True), (901, False)):
+        steps = [{**step, "dt_s": gap, "duration_s": 1} for _ in range(20)]
+        suite = Suite("made", (json.dumps({"id": "a", "steps": steps}),))
+        assert bool(suite.findings()[0]) == spoken
