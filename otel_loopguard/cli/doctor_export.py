@@ -93,10 +93,8 @@ def _judge_sampler(facts: Facts) -> Iterator[Finding]:
         for name in ("OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG")
         if name in facts["variables"]
     ]
-    by_metric = any(
-        exporter["signal"] == "metrics" and exporter["outcome"] == "success"
-        for exporter in facts["exporters"]
-    )
+    pushed = [each["outcome"] for each in facts["exporters"] if each["signal"] == "metrics"]
+    by_metric = "success" in pushed or facts["readers"] > len(pushed)
     yield Finding(
         "unsampled",
         f"the sampler keeps {share:.0%} of all traces ({' '.join(sampler) or 'set in code'})",
@@ -152,6 +150,8 @@ def _judge_connections(facts: Facts) -> Iterator[Finding]:
     told = {_SIGNALS[each] for each in facts["emit"]}
     silent: dict[tuple[str, str], list[str]] = {}
     for exporter in facts["exporters"]:
+        if exporter["outcome"] == "success":
+            continue  # through a proxy, if at all
         if exporter["unreachable"] is not None and exporter["signal"] in told:
             where = (_address(exporter["endpoint"] or ""), exporter["unreachable"])
             silent.setdefault(where, []).append(exporter["signal"])

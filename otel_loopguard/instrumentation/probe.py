@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 CONNECT_S: Final = 3.0
 """How long an endpoint may take to accept a connection."""
-_HOPELESS_S: Final = 1.0
-"""How long to wait for exporters if no endpoint can be reached: long enough to see the batch."""
+_HOPELESS_S: Final = 2.0
+"""How long to wait for exporters if no endpoint takes a connection: enough to see the batch, or to
+get an answer through a proxy."""
 _PORTS: Final = {"http": 80, "https": 443}
 _PACKAGES: Final = (
     "otel-loopguard",
@@ -96,7 +97,7 @@ def look(seconds: float) -> Facts:
     return {
         "python": platform.python_version(),
         "versions": {name: v for name in _PACKAGES if (v := _version(name)) is not None},
-        "variables": decisive(),
+        "variables": {name: without_credentials(each) for name, each in decisive().items()},
         "configurators": _packages("opentelemetry_configurator"),
         "provider": provider,
         "instrumentor": instrumentor,

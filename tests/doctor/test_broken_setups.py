@@ -334,6 +334,12 @@ class TestHealthy:
         visit = doctor(before=command, python=thin)
         assert list(visit.problems) == ["unsampled"]
 
+    def test_through_a_proxy(self, doctor: Doctor, receiver: Receiver) -> None:
+        endpoint = "http://collector.invalid:4318"
+        visit = doctor(OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, HTTP_PROXY=receiver.url)
+        assert {path for path, _ in receiver.bodies} >= {f"{endpoint}/v1/traces"}
+        assert visit.code == 0
+
     def test_the_readme_shows_what_it_prints(self, doctor: Doctor) -> None:
         readme = (ROOT / "README.md").read_text()
         shown = re.search(
@@ -350,6 +356,7 @@ class TestHealthy:
         visit = doctor(
             OTEL_EXPORTER_OTLP_ENDPOINT=address.replace("//", "//user:hunter2@"),
             OTEL_EXPORTER_OTLP_HEADERS="key=hunter2",
+            OTEL_TRACES_SAMPLER_ARG="http://user:hunter2@127.0.0.1",
         )
         assert visit.report["ok"] is works
         assert "hunter2" not in visit.out
