@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.model import FAILED, Kind, Outcome, Recorded, Source
+from otel_loopguard.core.model import FAILED, MISSING, Kind, Outcome, Recorded, Source
 from otel_loopguard.dialects.values import error, name
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def told(view: SpanView, seen: Sighting) -> Sighting | None:
     size, iteration = held.get(RESULT_LENGTH), held.get(ITERATION)
     return seen._replace(
         source=source,
+        args=MISSING,  # as for the hook, which knows only their digest when the call is over
         args_key=name(held, ARGS_FINGERPRINT),
         error=failure or ("error" if outcome in FAILED and view.is_error else None),
         outcome=outcome,

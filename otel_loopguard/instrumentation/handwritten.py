@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _hint: ContextVar[Chain | None] = ContextVar("loopguard-conversation", default=None)
 """The conversation last seen in this thread or task: chooses among several that match."""
 
-MESSAGES: Final = "messages"
 FAILURE: Final = "tool_error"
 
 
@@ -100,6 +99,7 @@ class Handwritten:
             around=around,
             parent=None if around is not None else loop.context,
             later=later is not None,
+            user_turn=link.kind is LinkKind.FOLLOW_UP,
         )
         if around is not None:  # the calls that it will ask for hang below it
             loop.parent = around
@@ -159,7 +159,7 @@ class Handwritten:
             f"execute_tool {shown}",
             loop.context,
             kind=SpanKind.INTERNAL,
-            attributes={**attributes, names.SPAN_ORIGIN: MESSAGES},
+            attributes={**attributes, names.SPAN_ORIGIN: names.MESSAGES},
             start_time=call.asked_ns or now_ns,
         )
         if answer.is_error:

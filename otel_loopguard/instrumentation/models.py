@@ -14,6 +14,7 @@ from otel_loopguard.instrumentation.actions import (
     error_type,
     open_around,
 )
+from otel_loopguard.instrumentation.content import output_messages
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.processor import newest_model_call, newest_model_span
@@ -47,11 +48,14 @@ class ModelCall(Action):
         around: trace.Span | None = None,
         parent: Context | None = None,
         later: bool = False,
+        user_turn: bool = False,
     ) -> None:
         self._ended = False
         attributes: names.Attributes = {names.OPERATION: "chat", names.PROVIDER: provider}
         if run.id:
             attributes[names.RUN_ID] = run.id
+        if user_turn:
+            attributes[names.USER_TURN] = True
         if model is not None:
             attributes[names.REQUEST_MODEL] = model
         if run.agent is not None:
@@ -115,6 +119,8 @@ class ModelCall(Action):
             self.mark_failed(failure)
         if span is not None and response is not None and self.own:
             span.set_attributes(_response_attributes(response))
+            if self.pipeline.settings.capture_content:
+                span.set_attribute(names.OUTPUT_MESSAGES, output_messages(response))
         return span
 
     @guarded("late span of a model call")

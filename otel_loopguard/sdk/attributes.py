@@ -15,20 +15,23 @@ from otel_loopguard.core.model import (
     Status,
     Utterance,
 )
+from otel_loopguard.dialects import own
 
 if TYPE_CHECKING:
     from otel_loopguard.sdk.scope import Run
 
-SCOPE: Final = "otel_loopguard"
+SCOPE: Final = own.SCOPE
 VERSION: Final = "0.1.0"
-DEADLOCK: Final = "loopguard.deadlock"
+DEADLOCK: Final = own.DEADLOCK
 PATTERN: Final = "loopguard.pattern"
 SEVERITY: Final = "loopguard.severity"
 STATUS: Final = "loopguard.status"
-RUN_ID: Final = "loopguard.run_id"
-ITERATION: Final = "loopguard.iteration"
-ARGS_FINGERPRINT: Final = "loopguard.args_fingerprint"
-SPAN_ORIGIN: Final = "loopguard.span_origin"
+RUN_ID: Final = own.RUN_ID
+ITERATION: Final = own.ITERATION
+ARGS_FINGERPRINT: Final = own.ARGS_FINGERPRINT
+SPAN_ORIGIN: Final = own.SPAN_ORIGIN
+MESSAGES: Final = own.MESSAGES
+USER_TURN: Final = own.USER_TURN
 END_REASON: Final = "loopguard.end_reason"
 
 OPERATION: Final = "gen_ai.operation.name"
@@ -45,7 +48,8 @@ RESPONSE_ID: Final = "gen_ai.response.id"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
-ERROR_TYPE: Final = "error.type"
+ERROR_TYPE: Final = own.ERROR_TYPE
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 
 Attributes = dict[str, AttributeValue]
 
@@ -72,7 +76,7 @@ def step_attributes(seen: Observation) -> Attributes:
         "loopguard.consecutive_same_tool": seen.consecutive_same_tool,
         "loopguard.same_args_seen": seen.same_args_seen,
         "loopguard.repeat_count": seen.repeat_count,
-        "loopguard.outcome": _TEXTS[step.outcome],
+        own.OUTCOME: _TEXTS[step.outcome],
     }
     if step.kind is Kind.TOOL:
         attributes[ITERATION] = seen.iteration
@@ -80,11 +84,11 @@ def step_attributes(seen: Observation) -> Attributes:
     elif step.args_key is not None:
         attributes[ARGS_FINGERPRINT] = step.args_key
     if step.result_key is not None:
-        attributes["loopguard.result_hash"] = step.result_key
+        attributes[own.RESULT_HASH] = step.result_key
     if step.size is not None:
-        attributes["loopguard.result_length"] = step.size
+        attributes[own.RESULT_LENGTH] = step.size
     if step.masked_key is not None:
-        attributes["loopguard.result_masked_hash"] = step.masked_key
+        attributes[own.RESULT_MASKED_HASH] = step.masked_key
     return attributes
 
 
