@@ -102,17 +102,22 @@ class Runtime:
     guard: Guard
 
 
-def build(settings: Settings) -> Runtime:
+def build(settings: Settings, wrap: Callable[[Detector], Detector] | None = None) -> Runtime:
     """Make the guard that the settings describe.
 
     Without a hash key digests are keyed at random, so that nobody can look up what was hashed.
+
+    Args:
+        settings: the settings.
+        wrap: puts something around each detector.
     """
     key = settings.hash_key or os.urandom(32)
     detectors: list[Detector] = [
         settings.thresholds.get(pattern) or detector() for pattern, detector in BUILTIN.items()
     ]
+    detectors += _third_party(settings.detectors)
     guard = Guard(
-        [*detectors, *_third_party(settings.detectors)],
+        detectors if wrap is None else [wrap(detector) for detector in detectors],
         Fingerprinter(key),
         max_runs=settings.max_runs,
         ttl_ns=int(settings.run_ttl_s * 1e9),

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.test_examples import DEMO, TRACES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 TOLD = (
     "pattern", "severity", "period", "repeats", "evidence", "suggested_action", "wasted_calls",
@@ -27,13 +27,11 @@ CONTENT = {"reflection_paralysis", "context_rot", "constraint_drift"}
 """Patterns that nothing can be said of without a model's texts."""
 SCENARIOS = [
     *((agent, "loop-8") for agent in AGENTS),
-    ("openai_loop", "loop-12"),
     ("openai_loop", "paging-6+tool=list_orders"),
     ("openai_loop", "loop-8+think"),
     ("anthropic_loop", "cycle-2x8"),
     ("langchain_agent", "ghost-6"),
     ("langchain_agent", "parallel-2x5"),
-    ("langgraph_graph", "write-read-3"),
 ]
 
 

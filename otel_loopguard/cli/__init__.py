@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         command: Any = import_module(f"otel_loopguard.cli.{options.command}_command")
     except ModuleNotFoundError as missing:
         return _refuse(f'{missing.name} is missing: pip install "otel-loopguard[cli]"')
-    return command.run(options)
+    try:
+        return command.run(options)
+    except BrokenPipeError:  # who reads the output has seen enough; nothing is left to flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
 
 
 def _parser() -> argparse.ArgumentParser:

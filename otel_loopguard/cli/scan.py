@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from otel_loopguard.cli.sources import Share, Source
+    from otel_loopguard.core.detectors import Detector
     from otel_loopguard.core.model import Observation, Sighting, SpanRef, Step, Utterance
     from otel_loopguard.dialects.replay import Told
     from otel_loopguard.dialects.view import SpanView
     from otel_loopguard.settings import Settings
-
-    Listener = Callable[[str, Sighting, Observation], object]
 
 _BITS: Final = 64
 MAX_TRACES: Final = 10_000
@@ -75,13 +74,18 @@ class Scan:
     Args:
         settings: those of the guard.
         share: which cases and runs are wanted.
-        listen: hears of each step that was judged, with the case or run.
+        listen: hears of each step that was judged: the case or run, and its number in it.
+        wrap: puts something around each detector.
     """
 
     def __init__(
-        self, settings: Settings, share: Share = ALL, listen: Listener | None = None
+        self,
+        settings: Settings,
+        share: Share = ALL,
+        listen: Callable[[object, int, Observation], object] | None = None,
+        wrap: Callable[[Detector], Detector] | None = None,
     ) -> None:
-        self._guard = build(settings).guard
+        self._guard = build(settings, wrap).guard
         self._ttl_ns = int(settings.run_ttl_s * 1e9)
         self._share = share
         self._listen = listen
@@ -120,7 +124,8 @@ class Scan:
                     self._guard.end(run, "expired")
                 newest[run] = max(newest.get(run, 0), sighting.end_ns)
                 _, number = sighting.span or (0, 0)
-                self._observe(run, sighting._replace(span=None), None, tally, number)
+                seen = self._observe(run, sighting._replace(span=None), None, tally, number)
+                self._tell(name, number, seen)
         except MALFORMED as fault:
             yield Broken(file, case.line, f"no steps ({named(fault)})")
         else:
@@ -172,6 +177,7 @@ class Scan:
         tally.newest_ns = max(tally.newest_ns, sighting.end_ns)
         self._steps += 1
         seen = self._observe(run, sighting, told.agent, tally, tally.steps + 1)
+        self._tell(run, tally.steps, seen)
         for ended in seen.ended:
             yield self._over(ended.run)
 
@@ -185,9 +191,11 @@ class Scan:
         tally.steps = number
         tally.seen.take(sighting, seen.step)
         tally.findings += [_finding(run, seen.step, spoken) for spoken in seen.utterances]
-        if self._listen is not None:
-            self._listen(run, sighting, seen)
         return seen
+
+    def _tell(self, name: object, number: int, seen: Observation) -> None:
+        if self._listen is not None:
+            self._listen(name, number, seen)
 
     def _expire(self, now_ns: int) -> Iterator[Report]:
         """Let go of the runs that have been silent for too long by then."""
