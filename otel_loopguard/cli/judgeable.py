@@ -10,52 +10,58 @@ from otel_loopguard.core.model import MISSING, Kind, Pattern
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Sighting, Step
 
-_NEEDS: Final[dict[Pattern, tuple[str, ...]]] = {
-    Pattern.HARD_LOOP: ("arguments", "results"),
-    Pattern.TOOL_OSCILLATION: ("arguments", "results"),
-    Pattern.RESULT_STAGNATION: ("results",),
-    Pattern.GUARDRAIL_LOOP: ("outcomes",),
-    Pattern.TOOL_HALLUCINATION: ("outcomes",),
-    Pattern.RETRY_STORM: ("outcomes",),
-    Pattern.DELEGATION_LOOP: ("inputs",),
-    Pattern.REFLECTION_PARALYSIS: ("texts",),
-    Pattern.CONTEXT_ROT: ("texts",),
-    Pattern.CONSTRAINT_DRIFT: ("texts",),
-    Pattern.TRUNCATION_LOOP: ("endings",),
+_ARGUMENTS: Final = 1
+_RESULTS: Final = 2
+_OUTCOMES: Final = 4
+_INPUTS: Final = 8
+_TEXTS: Final = 16
+_ENDINGS: Final = 32
+_NEEDS: Final[dict[Pattern, int]] = {
+    Pattern.HARD_LOOP: _ARGUMENTS | _RESULTS,
+    Pattern.TOOL_OSCILLATION: _ARGUMENTS | _RESULTS,
+    Pattern.RESULT_STAGNATION: _RESULTS,
+    Pattern.RETRY_STORM: _OUTCOMES,
+    Pattern.TOOL_HALLUCINATION: _OUTCOMES,
+    Pattern.GUARDRAIL_LOOP: _OUTCOMES,
+    Pattern.REFLECTION_PARALYSIS: _TEXTS,
+    Pattern.CONTEXT_ROT: _TEXTS,
+    Pattern.CONSTRAINT_DRIFT: _TEXTS,
+    Pattern.TRUNCATION_LOOP: _ENDINGS,
+    Pattern.DELEGATION_LOOP: _INPUTS,
+    Pattern.ITERATION_BUDGET: 0,
 }
-"""What has to be known for a verdict; patterns that are not here need nothing."""
+"""What has to be known for a verdict."""
+
+_TOOL: Final = Kind.TOOL
+_MODEL: Final = Kind.MODEL
+_AGENT: Final = Kind.AGENT
 
 
 class Seen:
     """What was known of a run's steps, and what was not."""
 
-    __slots__ = ("_known", "_unknown")
+    __slots__ = ("_asked", "_known")
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
-        self._unknown: set[str] = set()
+        self._asked = 0
+        self._known = 0
 
     def take(self, sighting: Sighting, step: Step) -> None:
         """Take note of one step."""
-        for fact, known in _facts(sighting, step):
-            (self._known if known else self._unknown).add(fact)
+        if step.kind is _TOOL:
+            self._asked |= _ARGUMENTS | _RESULTS | _OUTCOMES
+            self._known |= _ARGUMENTS * (step.args_key is not None)
+            self._known |= (_RESULTS | _OUTCOMES) * (step.result_key is not None)
+            self._known |= _OUTCOMES * (step.error is not None)
+        elif step.kind is _MODEL:
+            said = sighting.result is not MISSING or sighting.thought is not MISSING
+            self._asked |= _TEXTS | _ENDINGS
+            self._known |= _TEXTS * said | _ENDINGS * (sighting.finish is not None)
+        elif step.kind is _AGENT:
+            self._asked |= _INPUTS
+            self._known |= _INPUTS * (step.args_key is not None)
 
     def not_judged(self) -> tuple[str, ...]:
         """The patterns of which nothing can be said: what they need was withheld at each step."""
-        lacking = self._unknown - self._known
-        return tuple(p.value for p in BUILTIN if not lacking.isdisjoint(_NEEDS.get(p, ())))
-
-
-def _facts(sighting: Sighting, step: Step) -> tuple[tuple[str, bool], ...]:
-    if step.kind is Kind.TOOL:
-        return (
-            ("arguments", step.args_key is not None),
-            ("results", step.result_key is not None),
-            ("outcomes", step.result_key is not None or step.error is not None),
-        )
-    if step.kind is Kind.AGENT:
-        return (("inputs", step.args_key is not None),)
-    if step.kind is Kind.MODEL:
-        said = sighting.result is not MISSING or sighting.thought is not MISSING
-        return (("texts", said), ("endings", sighting.finish is not None))
-    return ()
+        lacking = self._asked & ~self._known
+        return tuple(pattern.value for pattern in BUILTIN if lacking & _NEEDS[pattern])

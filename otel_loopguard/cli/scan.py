@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from otel_loopguard.cli.decoding import Piece
 from otel_loopguard.cli.judgeable import Seen
 from otel_loopguard.cli.sources import ALL, Broken, Case, named
+from otel_loopguard.core.model import Sighting
 from otel_loopguard.dialects.otlp import MALFORMED
 from otel_loopguard.dialects.replay import Replay
 from otel_loopguard.dialects.steps import sightings
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 
     from otel_loopguard.cli.sources import Share, Source
     from otel_loopguard.core.detectors import Detector
-    from otel_loopguard.core.model import Observation, Sighting, SpanRef, Step, Utterance
+    from otel_loopguard.core.model import Observation, SpanRef, Step, Utterance
     from otel_loopguard.dialects.replay import Told
     from otel_loopguard.dialects.view import SpanView
     from otel_loopguard.settings import Settings
 
 _BITS: Final = 64
+_SPAN: Final = Sighting._fields.index("span")
 MAX_TRACES: Final = 10_000
 """How many traces that came in pieces are remembered, so that one part gets all of them."""
 
@@ -186,7 +188,8 @@ class Scan:
     ) -> Observation:
         """Show a step to the guard. Its number travels with the id of its span."""
         trace_id, span_id = sighting.span or (0, 0)
-        shown = sighting._replace(span=(trace_id, number << _BITS | span_id))
+        numbered = (trace_id, number << _BITS | span_id)
+        shown = Sighting._make((*sighting[:_SPAN], numbered, *sighting[_SPAN + 1 :]))  # in haste
         seen = self._guard.observe(run, shown, agent)
         tally.steps = number
         tally.seen.take(sighting, seen.step)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from otel_loopguard.core.detectors import BUILTIN
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.alerts import Alerts
     from otel_loopguard.core.detectors.base import Detector
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Finding, Severity, Step
@@ -59,7 +60,7 @@ class Watched:
 
 
 class _Weighing:
-    """An episode that notes what it is asked to grade."""
+    """An episode that notes what is weighed of it."""
 
     def __init__(self, episode: Episode) -> None:
         self._episode = episode
@@ -68,10 +69,19 @@ class _Weighing:
     def __getattr__(self, name: str) -> object:
         return getattr(self._episode, name)
 
+    def told(self, identity: str) -> _Scales:
+        """As `Episode.told`."""
+        return _Scales(self._episode.told(identity), self.noted)
+
+
+class _Scales(NamedTuple):
+    alerts: Alerts
+    noted: list[Graded]
+
     def grade(
         self, identity: str, repeats: float, limits: tuple[float, float], first: Moment
     ) -> Severity | None:
-        """As `Episode.grade`."""
-        severity = self._episode.grade(identity, repeats, limits, first)
+        """As `Alerts.grade`."""
+        severity = self.alerts.grade(identity, repeats, limits, first)
         self.noted.append(Graded(repeats, limits, severity))
         return severity

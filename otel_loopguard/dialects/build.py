@@ -8,7 +8,7 @@ from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
 from otel_loopguard.core.said import CUT
 from otel_loopguard.dialects import messages, values
 from otel_loopguard.dialects.offered import offered
-from otel_loopguard.dialects.reading import Asked, Reading, Role
+from otel_loopguard.dialects.reading import Reading, Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,23 +90,22 @@ def model(
     The results in `request` count as seen: it is left out unless `shows_models_only` holds.
     """
     reasons = [str(reason) for reason in values.sequence(values.load(finish)) if reason]
-    asked: tuple[Asked, ...] = messages.calls(response)
-    said = messages.text(response, "assistant")
+    said = messages.response(response)
     call = Sighting(
         Kind.MODEL,
         action or view.name or "model",
         Source.SPAN,
-        result="" if said is MISSING and asked else said,
+        result="" if said.text is MISSING and said.calls else said.text,
         error=values.error(view),
         agent=agent,
         start_ns=view.start_ns,
         end_ns=view.end_ns,
         tokens=tokens,
         span=view.reference,
-        thought=messages.thought(response),
+        thought=said.thought,
         finish=next((reason for reason in reasons if reason in CUT), next(iter(reasons), None)),
         output_tokens=output_tokens,
-        acts=bool(asked),
+        acts=bool(said.calls),
     )
     answers = messages.answers(request)
     known = offered(view.attributes) if answers else None
@@ -126,7 +125,7 @@ def model(
         )
         for answer in answers
     )
-    return Reading(Role.MODEL, (*carried, call), agent, conversation_id, dialect, asked)
+    return Reading(Role.MODEL, (*carried, call), agent, conversation_id, dialect, said.calls)
 
 
 def agent(

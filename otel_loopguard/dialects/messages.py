@@ -29,11 +29,6 @@ class Answer(NamedTuple):
     result: object
 
 
-def calls(messages: object) -> tuple[Asked, ...]:
-    """The tool calls that these messages ask for, in their order."""
-    return tuple(call for message in _items(messages) for call in _calls(message))
-
-
 def answers(messages: object) -> tuple[Answer, ...]:
     """The newest tool results: those after the last message of the model, in their order.
 
@@ -79,43 +74,70 @@ def text(messages: object, role: str) -> object:
         for part in _parts(message)
         if part.get("type", "text") == "text"
     ]
+    return _joined(said)
+
+
+class Response(NamedTuple):
+    """What a model says in its response: text and reasoning, `MISSING` if none, and its calls."""
+
+    text: object
+    thought: object
+    calls: tuple[Asked, ...]
+
+
+def response(messages: object) -> Response:
+    """All that the model says in these messages."""
+    texts: list[object] = []
+    thoughts: list[object] = []
+    asked: list[Asked] = []
+    for message in _items(messages):
+        said = message.get("role") == "assistant"
+        for part in _parts(message):
+            kind = part.get("type", "text")
+            if kind in _THOUGHTS:
+                thoughts.append(part.get("content") or part.get("thinking") or part.get("text"))
+            elif kind == "text" and said:
+                texts.append(part.get("content", part.get("text")))
+            if (call := _call(part, kind)) is not None:
+                asked.append(call)
+    return Response(_joined(texts), _joined(thoughts), tuple(asked))
+
+
+def _joined(said: list[object]) -> object:
     texts = [part for part in said if isinstance(part, str) and part]
     return "\n".join(texts) if texts else MISSING
 
 
-def thought(messages: object) -> object:
-    """The reasoning of the model in these messages, `MISSING` if none is shown."""
-    thoughts = [
-        held
-        for message in _items(messages)
-        for part in _parts(message)
-        if part.get("type") in _THOUGHTS
-        and isinstance(held := part.get("content") or part.get("thinking") or part.get("text"), str)
-    ]
-    return "\n".join(thoughts) if thoughts else MISSING
-
-
 def _items(messages: object) -> list[Mapping[str, object]]:
-    return [item for entry in sequence(load(messages)) if (item := mapping(entry)) is not None]
+    listed = sequence(messages) or sequence(load(messages))
+    return [item for entry in listed if (item := mapping(entry)) is not None]
 
 
 def _parts(message: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     """The message itself, which may be a call, an answer or a text, and all that it holds."""
     yield message
     for key in ("parts", "content", "tool_calls"):
-        yield from _items(message.get(key))
+        if held := message.get(key):
+            yield from _items(held)
 
 
 def _calls(message: Mapping[str, object]) -> Iterator[Asked]:
     for part in _parts(message):
-        inner = mapping(part.get("toolUse"))
-        if inner is None and name(part, "type") not in _CALLS:
-            continue
-        call = inner or part
-        function = mapping(call.get("function")) or call
-        if tool := name(function, "name"):
-            args = content(function, ("arguments", "args", "input"))
-            yield Asked(name(call, *_CALL_ID), tool, args)
+        if (call := _call(part, part.get("type"))) is not None:
+            yield call
+
+
+def _call(part: Mapping[str, object], kind: object) -> Asked | None:
+    """The tool call that a part asks for, if any."""
+    inner = mapping(part.get("toolUse"))
+    if inner is None and kind not in _CALLS:
+        return None
+    call = inner or part
+    function = mapping(call.get("function")) or call
+    tool = name(function, "name")
+    if tool is None:
+        return None
+    return Asked(name(call, *_CALL_ID), tool, content(function, ("arguments", "args", "input")))
 
 
 def _answers(message: Mapping[str, object]) -> Iterator[tuple[str, str | None, object]]:

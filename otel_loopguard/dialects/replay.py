@@ -78,17 +78,23 @@ class Replay:
         """What spans of one trace tell, in the order of time. Their own order does not matter."""
         views = {view.span_id: view for view in spans}
         known = self._place(views)
-        moments = [(v.end_ns, -known[v.span_id].depth, v.start_ns, v) for v in views.values()]
+        placed = [(view, known[view.span_id]) for view in views.values()]
+        moments = [
+            (view.end_ns, -here.depth, view.start_ns, number)
+            for number, (view, here) in enumerate(placed)
+        ]
         moments += [
-            (view.start_ns, 1, view.start_ns, view)
-            for view in views.values()
+            (view.start_ns, 1, view.start_ns, number)
+            for number, (view, _) in enumerate(placed)
             if own.USER_TURN in view.attributes
         ]
-        for _, order, _, view in sorted(moments, key=lambda each: each[:3]):
+        moments.sort()
+        for _, order, _, number in moments:
+            view, here = placed[number]
             if order == 1:
-                yield _user_turn(known[view.span_id].run, view)
+                yield _user_turn(here.run, view)
             else:
-                yield from self._end(view, known[view.span_id])
+                yield from self._end(view, here)
         self._remember(known)
 
     def _place(self, views: dict[str, SpanView]) -> dict[str, _Known]:
@@ -152,9 +158,8 @@ def _start(view: SpanView, parent: _Known | None) -> _Known:
     elif not view.is_local_root:
         outer = Run(view.trace_id, scoped=False)  # as where the parent has ended already
     scope = outer if outer is not None and outer.scoped else None
-    said = name(view.attributes, own.RUN_ID)
-    if said is not None:
-        run = _own_run(said, view, start, outer, scope)
+    if own.RUN_ID in view.attributes:
+        run = _own_run(str(view.attributes[own.RUN_ID]), view, start, outer, scope)
         call = met_call(start, int(view.span_id, 16), around)
         if call is not None and start is not None and start.role is not Role.AGENT:
             call.told = True  # by our hook

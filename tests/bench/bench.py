@@ -37,6 +37,7 @@ from otel_loopguard.core.said import said_by
 from otel_loopguard.core.turns import Turns
 from otel_loopguard.runtime import build
 from otel_loopguard.settings import from_env
+from tests.bench.scan import scanning
 from tests.figures import Figures
 
 if TYPE_CHECKING:
@@ -279,6 +280,7 @@ def main() -> int:
         flatness(figures)
         memory(figures)
         start_up(figures)
+        scanning(figures, show)
     return 0 if figures.all_hold else 1
 
 

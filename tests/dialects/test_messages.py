@@ -64,7 +64,7 @@ SHAPES = {
 @pytest.mark.parametrize("as_text", [False, True])
 def test_shapes(shape: str, *, as_text: bool) -> None:
     said: object = json.dumps(SHAPES[shape]) if as_text else SHAPES[shape]
-    assert messages.calls(said) == (CALL,)
+    assert messages.response(said).calls == (CALL,)
     assert messages.answers(said) == ((CALL, "found"),)
 
 
@@ -114,7 +114,7 @@ def test_arguments_that_are_no_json_stay_text_and_missing_ones_are_unknown() -> 
     broken = {"type": "tool_call", "id": "c1", "name": "find", "arguments": '{"q": "a'}
     hidden = {"type": "tool_call", "id": "c2", "name": "find"}
     said = [{"role": "assistant", "parts": [broken, hidden, {"type": "tool_call", "id": "c3"}]}]
-    assert messages.calls(said) == (
+    assert messages.response(said).calls == (
         Asked("c1", "find", '{"q": "a'),
         Asked("c2", "find", MISSING),
     )
@@ -130,6 +130,6 @@ def test_text_is_one_roles_text() -> None:
 
 @pytest.mark.parametrize("said", [None, "", "hello", 7, [[1], "x", None], {"role": "user"}, "[1"])
 def test_what_is_no_list_of_messages_says_nothing(said: object) -> None:
-    assert messages.calls(said) == ()
+    assert messages.response(said).calls == ()
     assert messages.answers(said) == ()
     assert messages.text(said, "user") is MISSING
