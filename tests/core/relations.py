@@ -148,6 +148,48 @@ def with_double_gaps(case: Case) -> Case:
     )
 
 
+def with_other_agents(case: Case) -> Case:
+    """Agents have other names, as long as theirs, also where a call names one."""
+    both = ("agent", "target")
+    found = (step[key] for step in case["steps"] for key in both if step.get(key))
+    names = {name: name.translate(_VOCABULARY) for name in found}
+    either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    within = re.compile(rf"(?<![^\W_])(?:{either or '$^'})(?![^\W_])")
+
+    def named(value: Any) -> Any:
+        return names.get(value, value) if isinstance(value, str) else value
+
+    def rename(step: Step) -> Step:
+        who = {key: named(step[key]) for key in both if step.get(key)}
+        if isinstance(step.get("tool"), str):
+            who["tool"] = within.sub(lambda found: names[found.group()], step["tool"])
+        args = step.get("args")
+        if isinstance(args, dict):
+            who["args"] = {key: named(value) for key, value in args.items()}
+        return {**step, **who}
+
+    return each_step(case, rename)
+
+
+def much_later(case: Case, seconds: float) -> Case:
+    """All of it so much later, after a word of the user."""
+    first = {"kind": "user", "text": "hello", "dt_s": seconds}
+    later = (
+        {**step, "ts": step["ts"] + seconds} if step.get("ts") is not None else step
+        for step in case["steps"]
+    )
+    return with_steps(case, [first, *later])
+
+
+def with_talk(case: Case, seed: int) -> Case:
+    """The model says something else before each step."""
+    random = Random(seed)
+    talk = ({"kind": "model", "text": words(random, 25)} for _ in case["steps"])
+    return with_steps(
+        case, (each for both in zip(talk, case["steps"], strict=True) for each in both)
+    )
+
+
 def with_user_turn(case: Case, before: int) -> Case:
     """The user speaks before the step with that index."""
     steps = case["steps"]

@@ -24,6 +24,7 @@ from tests.core.relations import (
     each_step,
     in_rounds,
     moved,
+    much_later,
     observe,
     translated,
     verdict,
@@ -31,8 +32,10 @@ from tests.core.relations import (
     with_double_gaps,
     with_keys_in_any_order,
     with_neutral_names,
+    with_other_agents,
     with_rounds_split,
     with_steps,
+    with_talk,
     with_user_turn,
     words,
 )
@@ -62,6 +65,14 @@ def changed(change: Callable[[Case], Case], by: int = 0) -> dict[str, tuple[list
 
 def test_the_order_of_keys_does_not_matter() -> None:
     assert changed(lambda case: with_keys_in_any_order(case, 7)) == {}
+
+
+def test_the_names_of_agents_do_not_matter() -> None:
+    assert changed(with_other_agents) == {}
+
+
+def test_the_time_of_day_does_not_matter() -> None:
+    assert changed(lambda case: much_later(case, 1_700_000_000.0), by=1) == {}
 
 
 def test_names_of_tools_only_tell_that_they_wait_or_whom_they_call() -> None:
@@ -215,6 +226,41 @@ def test_names_keys_and_language_of_a_loop_do_not_matter(lap: Case, seed: int, f
     assert verdict(with_neutral_names(loop)) == said
     assert verdict(with_keys_in_any_order(loop, seed)) == said
     assert verdict(translated(loop)) == said
+
+
+@few_examples
+@given(laps(), st.integers(0, 10**6))
+def test_what_is_said_between_calls_does_not_hide_a_loop(lap: Case, seed: int) -> None:
+    loop = repeated(lap, 6)
+    told = [each._replace(at=2 * each.at) for each in verdict(loop)]
+    assert verdict(with_talk(loop, seed)) == told
+
+
+@few_examples
+@given(st.integers(12, 60), st.integers(0, 10**6), st.integers(0, 40))
+def test_a_text_again_and_again_is_told_whatever_its_language(
+    length: int, seed: int, count: int
+) -> None:
+    said = words(Random(seed), length)
+    loop = {"id": "made", "steps": [{"kind": "model", "text": said, "agent": "a"}] * 8}
+    told = verdict(loop)
+    assert told
+    assert told[0].at <= 5
+    assert verdict(translated(loop)) == told
+    assert verdict(with_other_agents(loop)) == told
+    calls = [
+        {"kind": "tool", "tool": "look", "args": {"n": n}, "result": words(Random(n), 40)}
+        for n in range(count)
+    ]
+    assert verdict(with_steps(loop, [*calls, *loop["steps"]])) == moved(told, count)
+
+
+@few_examples
+@given(st.integers(12, 60), st.integers(0, 10**6))
+def test_texts_that_differ_are_no_loop(length: int, seed: int) -> None:
+    random = Random(seed)
+    steps = [{"kind": "model", "text": words(random, length)} for _ in range(12)]
+    assert verdict({"id": "made", "steps": steps}) == []
 
 
 @few_examples
