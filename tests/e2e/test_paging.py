@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from datetime import datetime
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.e2e.agents import Agent, say
+from tests.e2e.backends.collector import CONFIG
 from tests.e2e.fleet import HEALTHY_AGENTS, STUCK_AGENTS, UTTERANCES
 from tests.e2e.oncall import Fleet, Line, events, eventually
 
@@ -45,6 +47,7 @@ WAYS = {
     ),
 }
 
+DASHBOARD = json.loads((CONFIG / "grafana" / "loopguard.json").read_text())
 WORKERS, RUNS, STUCK = 2, 100, 10
 
 
@@ -153,6 +156,30 @@ def test_the_stuck_runs_of_all_workers_are_counted(line: Line, fleet: Fleet) -> 
     assert watched == tools > 0
 
 
+def test_the_dashboard_shows_what_there_is(
+    line: Line, fleet: Fleet, stuck: dict[str, Agent]
+) -> None:
+    per_agent = WORKERS * STUCK / len(STUCK_AGENTS)
+    assert shown(line, "Stuck now", fleet.service) == dict.fromkeys(STUCK_AGENTS, per_agent)
+    in_all = {"hard_loop": WORKERS * STUCK * UTTERANCES}
+    assert eventually(lambda: shown(line, "Deadlocks by pattern", fleet.service) == in_all)
+    agent = stuck["metrics"]
+    told = [event for span in events(line.jaeger, agent.service) for event in span.events]
+    # The last report may not have reached the metrics before the agent was killed.
+    wasted = {event["loopguard.wasted_tokens"] for event in told}
+    assert set(shown(line, "Tokens wasted", agent.service).values()) <= wasted
+    assert max(wasted) > 0
+
+
+def shown(line: Line, title: str, service: str, number: int = 0) -> dict[str, float]:
+    """What a query of a panel gives, by its one label."""
+    (panel,) = [each for each in DASHBOARD["panels"] if each["title"] == title]
+    query = panel["targets"][number]["expr"]
+    for name, value in {"$service": service, "$__range": "1h", "$budget": "25"}.items():
+        query = query.replace(name, value)
+    return {next(iter(of.values()), ""): value for of, value in line.prometheus.query(query)}
+
+
 def test_many_stuck_runs_are_one_page_for_each_agent_and_end_with_them(
     line: Line, fleet: Fleet
 ) -> None:
@@ -168,3 +195,19 @@ def test_many_stuck_runs_are_one_page_for_each_agent_and_end_with_them(
 
 def groups(line: Line, fleet: Fleet, status: str) -> set[str]:
     return {page.group for page in line.pager.of(fleet.service, status)}
+
+
+def test_the_dashboard_shows_the_runs_that_ended(line: Line, fleet: Fleet) -> None:
+    per_agent = WORKERS * STUCK / len(STUCK_AGENTS)
+    health = [shown(line, "Health by agent", fleet.service, number) for number in range(1, 4)]
+    deadlocks, ended, ended_stuck = health
+    for agent in STUCK_AGENTS:
+        assert deadlocks[agent] == per_agent * UTTERANCES
+        assert ended[agent] == ended_stuck[agent] == per_agent
+    assert set(ended_stuck) == set(STUCK_AGENTS)
+    assert sum(ended.values()) == WORKERS * RUNS
+    length = shown(line, "Loop length", fleet.service)
+    assert set(length) == set(STUCK_AGENTS)
+    assert all(10 < rounds <= 25 for rounds in length.values()), "the bucket that holds 12"
+    assert set(shown(line, "Iterations against budget", fleet.service)) == set(ended)
+    assert shown(line, "Iterations against budget", fleet.service, 1) == {"": 25}
