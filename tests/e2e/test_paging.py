@@ -137,13 +137,37 @@ def _tell(figures: Figures, way: str, step_s: float, page: Page) -> None:
 def test_each_event_is_counted_once(series: str, line: Line, fleet: Fleet) -> None:
     expected = WORKERS * STUCK * UTTERANCES
     counted = f'{series}{{job="{fleet.service}"}}'
-    assert eventually(lambda: line.prometheus.total(counted) == expected), counted
+    assert comes_to(line, counted, expected)
     assert eventually(lambda: len(events(line.jaeger, fleet.service)) == expected)
+
+
+def comes_to(line: Line, series: str, value: float) -> bool:
+    """Whether the sum of some series is soon what it should be."""
+    return eventually(lambda: line.prometheus.total(series) == value)
+
+
+def test_deltas_count_the_same(line: Line) -> None:
+    preference = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
+    with ExitStack() as running:
+        fleets = [
+            running.enter_context(
+                Fleet(kind, line.collector.otlp_http, 2, 2, 2, **{preference: kind})
+            )
+            for kind in ("delta", "lowmemory")
+        ]
+        for fleet in fleets:
+            fleet.wait_until_stuck()
+        for fleet in fleets:
+            counted = f'loopguard_deadlocks_total{{job="{fleet.service}"}}'
+            stuck = f'loopguard_stuck_runs{{job="{fleet.service}"}}'
+            expected = 2 * 2 * UTTERANCES
+            assert comes_to(line, counted, expected)
+            assert comes_to(line, stuck, 2 * 2)
 
 
 def test_the_stuck_runs_of_all_workers_are_counted(line: Line, fleet: Fleet) -> None:
     stuck = f'loopguard_stuck_runs{{job="{fleet.service}"}}'
-    assert eventually(lambda: line.prometheus.total(stuck) == WORKERS * STUCK)
+    assert comes_to(line, stuck, WORKERS * STUCK)
     by_agent = {
         labels["gen_ai_agent_name"]: value
         for labels, value in line.prometheus.query(f"sum by (gen_ai_agent_name) ({stuck})")
