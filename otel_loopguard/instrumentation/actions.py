@@ -36,6 +36,7 @@ class Action:
         context: what the application's code runs in.
         place: where a marker span hangs: below the span that shows the call.
         own: whether the span is ours.
+        ended: whether it is over.
         where: how a step names the span that shows the call.
         expected: how another instrumentation will name the span that shows the call, even if that
             does not say what it shows before it ends; None if nothing is expected.
@@ -52,7 +53,7 @@ class Action:
     """
 
     __slots__ = (
-        "_attributes", "_title", "context", "expected", "name",
+        "_attributes", "_title", "context", "ended", "expected", "name",
         "own", "pipeline", "place", "run", "span", "start_ns", "where",
     )  # fmt: skip
 
@@ -79,7 +80,7 @@ class Action:
         self.where: SpanRef | None = None
         self.expected: str | None = name if later else None
         self._title, self._attributes = title, attributes
-        self.own = False
+        self.own = self.ended = False
         if around is None and not later:
             self._open(parent)
         else:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class ModelCall(Action):
     """One call of a model. It may end long after the call returned: when its stream is over."""
 
-    __slots__ = ("_ended",)
+    __slots__ = ()
 
     role = Role.MODEL
     span_kind = SpanKind.CLIENT
@@ -50,7 +50,6 @@ class ModelCall(Action):
         later: bool = False,
         user_turn: bool = False,
     ) -> None:
-        self._ended = False
         attributes: names.Attributes = {names.OPERATION: "chat", names.PROVIDER: provider}
         if run.id:
             attributes[names.RUN_ID] = run.id
@@ -94,9 +93,9 @@ class ModelCall(Action):
             later: does something a little later. With it, a call that another instrumentation is
                 about to show waits for that, since some show a call when it is over.
         """
-        if self._ended:
+        if self.ended:
             return
-        self._ended = True
+        self.ended = True
         end_ns = end_ns or time.time_ns()
         waits = self.span is None and later is not None
         span = None if waits else self._show(response, failure)

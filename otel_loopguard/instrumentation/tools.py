@@ -24,7 +24,6 @@ from otel_loopguard.sdk.scope import Run, here, is_current
 
 if TYPE_CHECKING:
     from opentelemetry import trace
-    from opentelemetry.context import Context
 
     from otel_loopguard.instrumentation.wiring import Wiring
     from otel_loopguard.sdk.pipeline import Pipeline
@@ -38,33 +37,20 @@ OUTSIDE: Final = Run("", scoped=False)
 
 
 class ToolCall(Action):
-    """One execution of a tool. Make it with `open_tool`."""
+    """One execution of a tool. Make it with `open_tool`.
 
-    __slots__ = ("_args_key", "_round", "call_id", "ended")
+    Attributes:
+        args_key, call_id, round_id: the arguments' digest, the provider's id of the call, and what
+            the calls share that one response of the model asked for; None where unknown.
+    """
+
+    __slots__ = ("args_key", "call_id", "round_id")
 
     role = Role.TOOL
     span_kind = SpanKind.INTERNAL
-
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        run: Run,
-        name: str,
-        title: str,
-        attributes: names.Attributes,
-        args_key: str | None,
-        call_id: str | None,
-        round_id: str | None,
-        around: trace.Span | None,
-        parent: Context,
-        *,
-        later: bool,
-    ) -> None:
-        self.ended = False
-        self.call_id = call_id
-        self._round = round_id
-        self._args_key = args_key
-        super().__init__(pipeline, run, name, title, attributes, around, parent, later=later)
+    args_key: str | None
+    call_id: str | None
+    round_id: str | None
 
     def is_call(self, name: str, call_id: str | None) -> bool:
         """Whether a call that starts inside of this one is this one, as an inner layer sees it.
@@ -100,8 +86,8 @@ class ToolCall(Action):
             if run is not OUTSIDE:
                 # By position: a name for each takes three times as long.
                 seen = Sighting(
-                    _TOOL, self.name, _HOOK, MISSING, self._args_key, result, failure, outcome,
-                    self.call_id, self._round, None, self.start_ns, end_ns, 0, self.where,
+                    _TOOL, self.name, _HOOK, MISSING, self.args_key, result, failure, outcome,
+                    self.call_id, self.round_id, None, self.start_ns, end_ns, 0, self.where,
                 )  # fmt: skip
                 pipeline.see(run, seen, span, context=self.place)
             if pipeline.settings.capture_content and span is not None and failure is None:
@@ -142,9 +128,10 @@ def tool_attributes(
         attributes[names.TOOL_CALL_ID] = call_id
     if run.agent is not None:
         attributes[names.AGENT_NAME] = run.agent
-    text = as_text(args) if pipeline.settings.capture_content else None
-    if text is not None:
-        attributes[names.TOOL_ARGUMENTS] = text
+    if pipeline.settings.capture_content:
+        text = as_text(args)
+        if text is not None:
+            attributes[names.TOOL_ARGUMENTS] = text
     return attributes
 
 
@@ -184,16 +171,9 @@ def open_tool(
     around = None
     if not is_current(run.span, context):
         around = open_around(_ROLE, name, ours=run.span, context=context)
-    return ToolCall(
-        pipeline,
-        run,
-        name,
-        f"execute_tool {shown}",
-        tool_attributes(pipeline, run, shown, call_id, args_key, args),
-        args_key,
-        call_id,
-        round_id,
-        around,
-        parent,
-        later=later,
+    attributes = tool_attributes(pipeline, run, shown, call_id, args_key, args)
+    call = ToolCall(
+        pipeline, run, name, f"execute_tool {shown}", attributes, around, parent, later=later
     )
+    call.args_key, call.call_id, call.round_id = args_key, call_id, round_id
+    return call

@@ -53,6 +53,9 @@ OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 
 Attributes = dict[str, AttributeValue]
 
+# Before Python 3.12 it takes long to read a member from its enum.
+_MODEL: Final = Kind.MODEL
+_TOOL: Final = Kind.TOOL
 _TEXTS: Final[dict[Outcome | Status, str]] = {
     **{outcome: outcome.value for outcome in Outcome},
     **{status: status.value for status in Status},
@@ -70,7 +73,8 @@ def step_attributes(seen: Observation) -> Attributes:
     what the step was, but how it is doing is about its own run.
     """
     step = seen.step
-    if step.kind is Kind.MODEL:
+    kind = step.kind
+    if kind is _MODEL:
         return {ITERATION: seen.iteration, STATUS: seen.status.value}
     attributes: Attributes = {
         "loopguard.consecutive_same_tool": seen.consecutive_same_tool,
@@ -78,7 +82,7 @@ def step_attributes(seen: Observation) -> Attributes:
         "loopguard.repeat_count": seen.repeat_count,
         own.OUTCOME: _TEXTS[step.outcome],
     }
-    if step.kind is Kind.TOOL:
+    if kind is _TOOL:
         attributes[ITERATION] = seen.iteration
         attributes[STATUS] = _TEXTS[seen.status]
     elif step.args_key is not None:
