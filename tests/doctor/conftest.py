@@ -48,8 +48,9 @@ class Visit(NamedTuple):
 
 @pytest.fixture(scope="session")
 def thin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with our package and the extra `auto`, and no framework."""
-    return bare(tmp_path_factory.mktemp("thin") / "env", "opentelemetry-distro")
+    """A Python with our package, the extra `auto`, and no framework: each of those costs time."""
+    folder = tmp_path_factory.mktemp("thin") / "env"
+    return bare(folder, "opentelemetry-distro", "opentelemetry-configuration")
 
 
 @pytest.fixture(scope="session")

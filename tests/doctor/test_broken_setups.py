@@ -223,7 +223,7 @@ class TestOthers:
         assert given_up is (status == 404)
 
     def test_switched_off_in_the_configuration_file(
-        self, doctor: Doctor, full: Path, receiver: Receiver, tmp_path: Path
+        self, doctor: Doctor, receiver: Receiver, tmp_path: Path
     ) -> None:
         pytest.importorskip("opentelemetry.configuration")
         exporter = f"otlp_http: {{endpoint: '{receiver.url}/v1/traces'}}"
@@ -233,16 +233,16 @@ class TestOthers:
             f"tracer_provider: {{processors: [{{simple: {{exporter: {{{exporter}}}}}}}]}}\n"
             "instrumentation/development: {python: {loopguard: {enabled: false}}}\n"
         )
-        visit = doctor(python=full, OTEL_CONFIG_FILE=str(file))
+        visit = doctor(OTEL_CONFIG_FILE=str(file))
         assert list(visit.problems) == ["switched-off"]
         assert "enabled: false" in visit.problems["switched-off"]
         assert receiver.severities == ["warning"]
 
-    def test_a_broken_configuration_file(self, doctor: Doctor, full: Path, tmp_path: Path) -> None:
+    def test_a_broken_configuration_file(self, doctor: Doctor, tmp_path: Path) -> None:
         pytest.importorskip("opentelemetry.configuration")
         file = tmp_path / "otel.yaml"
         file.write_text("file_format: '1.0'\ntracer_provider: {processors: [{loopguard: {}}]}\n")
-        visit = doctor(python=full, OTEL_CONFIG_FILE=str(file))
+        visit = doctor(OTEL_CONFIG_FILE=str(file))
         assert "no-sdk" in visit.problems
         assert f"OTEL_CONFIG_FILE={file}" in visit.problems["no-sdk"]
 
