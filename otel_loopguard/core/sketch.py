@@ -1,9 +1,9 @@
 """Texts reduced to features: how long, of what kind, in which words, with what chant.
 
 Texts are compared by the hashes of their word triples, of which a bounded sample is kept: the
-smallest ones, so that the samples of two texts hold the same triples where the texts do. Numbers
-are alike in prose ("attempt 1", "attempt 2"); case counts in none. In a text without spaces between
-its words each character counts as a word.
+smallest ones, so that the samples of two texts hold the same triples where the texts do. Numbers in
+prose are told apart from the words; case counts in none. In a text without spaces between its words
+each character counts as a word.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from zlib import crc32
 from otel_loopguard.core.patterns import Pattern
 
 MAX_HASHES: Final = 64
+SHORT_WORDS: Final = 12
+NOTE_WORDS: Final = 40
+ALMOST: Final = 0.95
+"""How alike two texts are at most that are not the same."""
 END_CHARS: Final = 2_048
 """Of a text longer than twice this only the two ends are read."""
 CHANT_CHARS: Final = 2_400
@@ -30,6 +34,7 @@ _SPACELESS: Final = 12
 """Words longer than this on average are no words."""
 
 _ALIKE: Final = bytes.maketrans(b"123456789", b"000000000")
+_NUMBER: Final = Pattern(r"(?<![0-9])[0-9]{1,15}")
 _LETTERS: Final = Pattern(r"[^\W\d_]")
 _CODE: Final = "{};=<>[]"
 _CODE_MARKS: Final = 6
@@ -51,12 +56,14 @@ class Sketch(NamedTuple):
         words: how many words were read.
         size: its length in characters.
         form: its kind.
+        numbers: those in prose of at most 40 words, no more than eight.
     """
 
     hashes: bytes
     words: int
     size: int
     form: Form
+    numbers: tuple[int, ...] = ()
 
 
 def sketch(text: str) -> Sketch | None:
@@ -78,30 +85,38 @@ def sketch(text: str) -> Sketch | None:
         words = [char.encode("utf-8", "surrogatepass") for char in plain if not char.isspace()]
     triples = zip(words, islice(words, 1, None), islice(words, 2, None), strict=False)
     hashes = set(map(crc32, map(b" ".join, triples))) or {crc32(b" ".join(words))}
+    numbers: tuple[int, ...] = ()
+    if form is Form.PROSE and len(words) <= NOTE_WORDS:
+        numbers = tuple(int(each) for each in _NUMBER.findall(plain)[:8])
     kept = array("I", sorted(hashes)[:MAX_HASHES])
-    return Sketch(kept.tobytes(), len(words), size, form)
-
-
-def is_same(one: Sketch, other: Sketch) -> bool:
-    """Whether two texts have the same words in the same order, but for numbers and case.
-
-    Of a text with more word triples than are kept the length has to be the same too.
-    """
-    if one.hashes != other.hashes or one.words != other.words:
-        return False
-    return one.words <= MAX_HASHES or one.size == other.size
+    return Sketch(kept.tobytes(), len(words), size, form, numbers)
 
 
 def likeness(one: Sketch, other: Sketch) -> float:
-    """Which share of the word triples of two texts both have, 0 to 1 (estimated for long ones)."""
+    """Which share of the word triples of two texts both have, from 0 to 1.
+
+    It is 1 only if all words are the same, and, where there are more than are kept, the length. A
+    short text of which one word is another is another one, and so is a note in which a number has
+    moved on: they may tell of the next of many things. A number that counts up by one may not.
+    """
     if one.hashes == other.hashes:
-        return 1.0
+        whole = one.words == other.words and (one.words <= MAX_HASHES or one.size == other.size)
+        return _counted(one.numbers, other.numbers) if whole else ALMOST
+    if min(one.words, other.words) < SHORT_WORDS:
+        return 0.0
     mine, its = set(memoryview(one.hashes).cast("I")), set(memoryview(other.hashes).cast("I"))
     both = mine & its
     if not both:
         return 0.0
     smallest = sorted(mine | its)[:MAX_HASHES]
-    return sum(each in both for each in smallest) / len(smallest)
+    return min(sum(each in both for each in smallest) / len(smallest), ALMOST)
+
+
+def _counted(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """Whether numbers are the same but for one that counts up by one, as attempts do."""
+    if one == other:
+        return 1.0
+    return float(len(one) == len(other) == 1 and abs(one[0] - other[0]) == 1)
 
 
 def form_of(text: str) -> Form:

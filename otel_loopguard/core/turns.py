@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.sketch import Form, is_same, likeness
+from otel_loopguard.core.sketch import SHORT_WORDS, Form, likeness
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
@@ -23,12 +23,12 @@ NEAR: Final = 3
 """To how many of the newest texts a text is compared word by word; to older ones as a whole."""
 ALIKE: Final = {Form.PROSE: 0.5, Form.CODE: 0.9, Form.DATA: 0.9}
 """From which likeness on two texts say nearly the same."""
-NEAR_WEIGHT: Final = 0.67
 ACTED_WEIGHT: Final = 0.5
 MIN_WORDS: Final = 4
 """A shorter text is a label or an answer, of which many are equal."""
-LONG_WORDS: Final = 12
-"""A shorter text is another one if any word is another: it may name the next of many things."""
+REPLY_WORDS: Final = 6
+REPLY_WEIGHT: Final = 0.67
+"""What an answer to somebody counts that is shorter than that."""
 FEW_WORDS: Final = 20
 """Beside its reasoning a turn of fewer words gives no answer."""
 
@@ -60,7 +60,7 @@ class Turns:
         stale: turns in a row that each say what an earlier one said.
         silent: turns in a row without a text and without an action.
         musing: turns in a row that mostly think, do nothing, and say little.
-        replies: long turns in a row that say nearly the same, though others spoke between.
+        replies: turns in a row that say nearly the same, though others spoke between.
         chanting: the newest turn, if it repeats one passage up to its end.
     """
 
@@ -158,7 +158,7 @@ class Turns:
         for back, (agent, other, _) in enumerate(reversed(texts), 1):
             if agent != self._agent:
                 continue
-            alike = _grade(text, other, closely=back <= NEAR)
+            alike = _grade(text, other) if back <= NEAR or text.hashes == other.hashes else 0.0
             if alike > grade:
                 period, grade = back, alike
         if not grade:
@@ -182,22 +182,22 @@ class Turns:
         self.same.weight += grade * (ACTED_WEIGHT if self._acted else 1.0)
 
     def _answer(self, text: Sketch, now: Moment) -> None:
-        """Compare a long text to the one before it, whoever spoke between."""
-        if text.words < LONG_WORDS:
+        """Compare a text of some length to the one before it, whoever spoke between."""
+        if text.words < REPLY_WORDS:
             return
-        if self._reply is not None and _grade(text, self._reply, closely=True):
-            self.replies = longer(self.replies or Spell(now, key=text.hashes), now)
+        if self._reply is not None and _grade(text, self._reply):
+            replies = self.replies = self.replies or Spell(now, key=text.hashes)
+            replies.count += 1
+            replies.weight += 1.0 if text.words >= SHORT_WORDS else REPLY_WEIGHT
         else:
             self.replies = None
         self._reply = text
 
 
-def _grade(text: Sketch, other: Sketch, *, closely: bool) -> float:
-    if is_same(text, other):
-        return 1.0
-    if not closely or text.words < LONG_WORDS or likeness(text, other) < ALIKE[text.form]:
-        return 0.0
-    return NEAR_WEIGHT
+def _grade(text: Sketch, other: Sketch) -> float:
+    """How much a text says what another said; 0 unless it is enough to count."""
+    alike = likeness(text, other)
+    return alike if alike >= ALIKE[text.form] else 0.0
 
 
 def _period(spell: Spell | None) -> int:

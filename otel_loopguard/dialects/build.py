@@ -86,16 +86,18 @@ def model(
 ) -> Reading:
     """A model span's reading. `request` and `response` are messages in any known shape.
 
-    A response that holds calls and no text says nothing; one that holds neither was not captured.
+    A response that holds calls or reasoning and no text says nothing; one that holds none of them
+    was not captured.
     The results in `request` count as seen: it is left out unless `shows_models_only` holds.
     """
     reasons = [str(reason) for reason in values.sequence(values.load(finish)) if reason]
     said = messages.response(response)
+    is_whole = bool(said.calls) or said.thought is not MISSING
     call = Sighting(
         Kind.MODEL,
         action or view.name or "model",
         Source.SPAN,
-        result="" if said.text is MISSING and said.calls else said.text,
+        result="" if said.text is MISSING and is_whole else said.text,
         error=values.error(view),
         agent=agent,
         start_ns=view.start_ns,

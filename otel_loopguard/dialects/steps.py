@@ -76,6 +76,8 @@ def _sighting(
         result = _captured(step, "text")
         if thought is True:  # all of it is
             result, thought = "", result
+        elif "text" not in step and thought is not MISSING:
+            result = ""
     elif error and result is MISSING:
         result = error
     named = step.get("tool") or step.get("target") or step.get("agent") or kind.value

@@ -73,6 +73,8 @@ def test_it_tells_where_the_loop_began_and_what_it_wasted() -> None:
                      id="structured answers that differ"),
         pytest.param([says(f"The {w} is in the {w} of the {w}, near the old {w}.") for w in
                       ("key", "hat", "cup", "map", "pen", "box")], id="one template, other words"),
+        pytest.param([says(f"Copied {n} of 900 rows so far, going on") for n in range(0, 900, 90)],
+                     id="numbers that move on"),
         pytest.param([says(f"{w} is the next one on my long list") for w in "abcdefgh"],
                      id="one word is another"),
         pytest.param([step for n in range(9) for step in (says(), call(args=n, result=f"row {n}"))],
@@ -175,6 +177,12 @@ def test_a_thought_stands_for_the_text_that_is_missing() -> None:
 
 
 # -- dialogues ------------------------------------------------------------------------------------
+
+
+def test_the_same_short_answer_to_whatever_the_user_says_needs_more() -> None:
+    same = "I am sorry, I cannot do that."
+    steps = [step for n in range(7) for step in (user(f"Question {n}"), says(same))]
+    assert spoken(*steps) == [(12, NAME, "warning")]
 
 
 def test_the_same_long_answer_to_whatever_the_user_says() -> None:

@@ -12,7 +12,6 @@ from otel_loopguard.core.sketch import (
     Sketch,
     chant,
     form_of,
-    is_same,
     likeness,
     sketch,
 )
@@ -22,7 +21,7 @@ PLAN = (
     "and at last I write down which of them were changed by hand and by whom."
 )
 CHINESE = "首先我需要查看配置文件的内容, 然后把每一项和默认值进行比较, 最后写下有哪些改动。"
-words = st.lists(st.text("abcdefgh", min_size=1, max_size=6), min_size=3, max_size=60)
+words = st.lists(st.text("abcdefgh", min_size=1, max_size=6), min_size=12, max_size=60)
 
 
 def made(text: str) -> Sketch:
@@ -53,10 +52,9 @@ def test_likeness_is_a_share_and_has_no_direction(one: list[str], other: list[st
     assert 0.0 <= there <= 1.0
 
 
-@given(words)
-def test_for_short_texts_it_is_the_share_of_equal_word_triples(text: list[str]) -> None:
-    text = text[:40]
-    other = [*text[: len(text) // 2], "zz", *text[len(text) // 2 :]]
+def test_it_is_the_share_of_equal_word_triples() -> None:
+    text = [f"w{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(50)]
+    other = [*text[:25], "zz", *text[25:]]
     one, two = ({tuple(t[i : i + 3]) for i in range(len(t) - 2)} for t in (text, other))
     assert like(" ".join(text), " ".join(other)) == pytest.approx(len(one & two) / len(one | two))
 
@@ -64,7 +62,7 @@ def test_for_short_texts_it_is_the_share_of_equal_word_triples(text: list[str]) 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        pytest.param("I try it again (attempt 1)", "I try it again (attempt 12)", id="numbers"),
+        pytest.param("I try it again (attempt 1)", "I try it again (attempt 2)", id="a count"),
         pytest.param(
             "Let me SEE what is there", "let me see  what\nis there", id="case and blanks"
         ),
@@ -162,6 +160,18 @@ def test_what_is_no_chant(text: str) -> None:
 
 def test_of_a_long_text_the_length_has_to_be_the_same_too() -> None:
     long = " ".join(f"w{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(200))
-    assert is_same(made(long), made(long.upper()))
-    assert not is_same(made(long), made(long + "x"))
-    assert is_same(made(PLAN + " 1"), made(PLAN + " 12"))
+    assert like(long, long.upper()) == 1.0
+    assert like(long + " 8 of them", long + " 12 of them") < 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Now reading the file auth.py again", "Now reading the file main.py again"),
+        ("Copied 100 of 900 rows so far", "Copied 200 of 900 rows so far"),
+        ("The upload is at 37 percent", "The upload is at 41 percent"),
+        ("A short one", PLAN + PLAN),
+    ],
+)
+def test_the_next_of_many_things_is_another_text(one: str, other: str) -> None:
+    assert like(one, other) == 0.0
