@@ -23,6 +23,7 @@ NEAR: Final = 3
 """To how many of the newest texts a text is compared word by word; to older ones as a whole."""
 ALIKE: Final = {Form.PROSE: 0.5, Form.CODE: 0.9, Form.DATA: 0.9}
 """From which likeness on two texts say nearly the same."""
+NEAR_WEIGHT: Final = 0.67
 ACTED_WEIGHT: Final = 0.5
 MIN_WORDS: Final = 4
 """A shorter text is a label or an answer, of which many are equal."""
@@ -195,9 +196,14 @@ class Turns:
 
 
 def _grade(text: Sketch, other: Sketch) -> float:
-    """How much a text says what another said; 0 unless it is enough to count."""
+    """How much a text counts that says what another said; 0 if it says something else.
+
+    In steps: how near two long texts are is an estimate, on whose last digit nothing should hang.
+    """
     alike = likeness(text, other)
-    return alike if alike >= ALIKE[text.form] else 0.0
+    if alike < 1.0:
+        return NEAR_WEIGHT if alike >= ALIKE[text.form] else 0.0
+    return 1.0
 
 
 def _period(spell: Spell | None) -> int:
