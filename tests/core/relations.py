@@ -6,7 +6,7 @@ A run is a case of a step file. Each function returns another case and leaves th
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from random import Random
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -209,6 +209,16 @@ def in_rounds(case: Case, size: int) -> Case:
         return {**step, "round": f"r{at // size}", "dt_s": gap}
 
     return with_steps(case, (put(at, step) for at, step in enumerate(case["steps"])))
+
+
+def with_rounds_shuffled(case: Case, seed: int) -> Case:
+    """The calls of each parallel round in another order."""
+    random = Random(seed)
+    found: list[Step] = []
+    for name, together in groupby(case["steps"], lambda step: step.get("round")):
+        steps = list(together)
+        found += steps if name is None else random.sample(steps, len(steps))
+    return with_steps(case, found)
 
 
 def after_healthy_steps(case: Case, count: int, seed: int = 0) -> Case:

@@ -33,6 +33,7 @@ from tests.core.relations import (
     with_keys_in_any_order,
     with_neutral_names,
     with_other_agents,
+    with_rounds_shuffled,
     with_rounds_split,
     with_steps,
     with_talk,
@@ -152,6 +153,24 @@ def test_texts_in_another_language_get_the_same_verdict() -> None:
     ]
     assert differ == []
     assert len(by_structure) > 0.75 * len(CASES)
+
+
+def test_with_all_words_lost_nearly_all_verdicts_stand() -> None:
+    """A language of which no word is known: what came of a step is told by structure alone."""
+    both = [(case, bool(VERDICTS[case["id"]]), bool(verdict(translated(case)))) for case in CASES]
+    spoken = [after for case, before, after in both if case["expect"] and before]
+    silent = [after for case, before, after in both if not case["expect"] and not before]
+    assert spoken.count(False) < 0.05 * len(spoken)
+    assert silent.count(True) < 0.02 * len(silent)
+
+
+def test_the_order_within_a_round_does_not_matter() -> None:
+    differ = {
+        name: both
+        for name, both in changed(lambda case: with_rounds_shuffled(case, 3)).items()
+        if [each[1:] for each in both[0]] != [each[1:] for each in both[1]]
+    }
+    assert differ == {}
 
 
 # Loops made up -------------------------------------------------------------------------------
