@@ -21,6 +21,7 @@ from otel_loopguard.core.records import (
     Spoken,
     ToolRecord,
 )
+from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
 from otel_loopguard.core.talk import Talk
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ class Episode:
         self._acting: str | None = None
         self._deeds = Deeds()
         self._others: Others | None = None
+
+    @property
+    def rejections(self) -> Rejections | None:
+        """How the calls of the agent that acts are turned down; None while none is."""
+        return self._deeds.rejections
 
     @property
     def consecutive(self) -> int:
@@ -226,6 +232,9 @@ class Episode:
             self._others.see_change()
         if step.outcome is _PENDING:
             deeds.waits = 0
+        if deeds.rejections is not None or step.outcome in TURNED_DOWN:
+            rejections = deeds.rejections = deeds.rejections or Rejections()
+            rejections.take(step, now, moved=evidence.moved)
         result = step.result_key if call.masked_key is None else f"~{call.masked_key}"
         if result is None and step.outcome not in FAILED:
             result = NOT_CAPTURED

@@ -27,6 +27,8 @@ MAX_AGENTS: Final = 32
 MAX_KNOWN: Final = 128
 ALIKE: Final = 0.6
 """The share of words from which on two instructions that name the same things are the same."""
+FEW: Final = 3
+"""Among so many agents or fewer hand-overs go round; among more they may be spread."""
 MUCH: Final = 3
 """An errand that brought more news than this was worth it: asking again is another errand."""
 BRIEF: Final = 200
@@ -58,17 +60,18 @@ class Errand:
     )  # fmt: skip
 
     def __init__(self, caller: str, target: str, step: Step, now: Moment) -> None:
-        self.caller, self.target, self.key, self.task = caller, target, step.args_key, step.task
+        self.caller, self.target, self.task = caller, target, step.task
+        self.key = step.args_key or step.action
         self.first = self.first_idle = now
         self.times = self.idle = 0.0
         self.open = False
         self._news = 0
 
-    def is_(self, caller: str, target: str, key: str | None, task: Task | None) -> bool:
+    def is_(self, caller: str, target: str, key: str, task: Task | None) -> bool:
         """Whether it is this one that is given."""
         if self.caller != caller or self.target != target:
             return False
-        if key is not None and key == self.key:
+        if key == self.key:
             return True
         return task is not None and self.task is not None and task.same(self.task, ALIKE)
 
@@ -82,6 +85,20 @@ class Errand:
         self.times += weight if self.times else 1.0
         self.idle += weight if self.idle else 1.0
         self._news = news
+
+
+class Relay(NamedTuple):
+    """Hand-overs to agents that do nothing but hand over, whatever they say in doing so.
+
+    Attributes:
+        agents: who takes part.
+        times: how many hand-overs there were; those after a wait count less.
+        first: the first of them.
+    """
+
+    agents: frozenset[str]
+    times: float
+    first: Moment
 
 
 class Passing(NamedTuple):
@@ -106,12 +123,13 @@ class Handoffs:
     Attributes:
         errand: the errand that the newest step gave, or showed to be one; None if it did not.
         passing: the task that the newest step passed on; None if it did not.
+        relay: the hand-overs since somebody did anything else; None if there was none.
         alerts: what was last said about them.
     """
 
     __slots__ = (
         "_agents", "_errands", "_given", "_known", "_last", "_news", "_passing", "alerts", "errand",
-        "passing",
+        "passing", "relay",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -125,11 +143,13 @@ class Handoffs:
         self._last: tuple[Step, Moment] | None = None
         self._news = 0
         self._passing: Passing | None = None
+        self.relay: Relay | None = None
 
     def clear(self) -> None:
         """A user turn: what was handed over before it is void."""
         self._errands.clear()
-        self._given = self._last = self._passing = self.errand = self.passing = None
+        self._given = self._last = self._passing = None
+        self.errand = self.passing = self.relay = None
 
     def named(self, caller: str | None, action: str, words: Iterable[object]) -> str | None:
         """The agent that a call names: as one of its arguments' values, or in the tool's name."""
@@ -153,6 +173,7 @@ class Handoffs:
         if step.target is not None and step.target != agent:
             self._give(agent, step.target, step, now)
             self._given = step.target
+            self._hand_on(agent, step, now)
         if step.kind in _HANDS_OVER:
             self._pass_on(step, now)
         self._learn(agent, step)
@@ -176,7 +197,7 @@ class Handoffs:
             self._passing = passing._replace(holder=agent)
 
     def _give(self, caller: str, target: str, step: Step, now: Moment) -> None:
-        key, task, errands = step.args_key, step.task, self._errands
+        key, task, errands = step.args_key or step.action, step.task, self._errands
         errand = next((each for each in errands if each.is_(caller, target, key, task)), None)
         if errand is None:
             errand = Errand(caller, target, step, now)
@@ -189,6 +210,14 @@ class Handoffs:
         errand.open = step.kind is Kind.HANDOFF
         errand.give(now, self._news - self._agents.get(caller, 0), self._weight(step))
         self.errand = errand
+
+    def _hand_on(self, caller: str, step: Step, now: Moment) -> None:
+        relay, both = self.relay, frozenset({caller, step.target or step.action})
+        if relay is not None and len(relay.agents | both) <= FEW:
+            times = relay.times + self._weight(step)
+            self.relay = Relay(relay.agents | both, times, relay.first)
+        else:
+            self.relay = Relay(both, 1.0, now)
 
     def _weight(self, step: Step) -> float:
         """Less where nobody did anything for a while: that is how one waits."""
@@ -209,11 +238,13 @@ class Handoffs:
     def _learn(self, agent: str, step: Step) -> None:
         """Take note of what is new to all: a result, a text, a change to the world, a wait."""
         key = step.args_key if step.kind is Kind.HANDOFF else step.result_key
-        if key is None or step.outcome in _NO_NEWS:
+        if step.outcome in _NO_NEWS or (key is None and step.kind is Kind.HANDOFF):
             return
-        if step.outcome is _PENDING or self._is_new(key) or self._changes(step):
+        if key is None or step.outcome is _PENDING or self._is_new(key) or self._changes(step):
             self._news += 1
             self._agents[agent] += step.kind in _TEXTS
+            if step.target is None:
+                self.relay = None
 
     def _changes(self, step: Step) -> bool:
         """Whether a call may have changed something: a new one that says no more than "done"."""

@@ -48,6 +48,8 @@ def numbered(name: str, count: int, result: str = "page {} " + PAGE) -> list[Sig
 def test_there_is_a_detector_for_each_pattern() -> None:
     assert {pattern.value for pattern in BUILTIN} == {
         "delegation_loop",
+        "guardrail_loop",
+        "tool_hallucination",
         "hard_loop",
         "tool_oscillation",
         "result_stagnation",

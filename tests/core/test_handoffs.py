@@ -8,7 +8,7 @@ import pytest
 
 from otel_loopguard.core import handoffs
 from otel_loopguard.core.handoffs import MAX_AGENTS, MAX_ERRANDS, names
-from otel_loopguard.core.model import Kind, Sighting
+from otel_loopguard.core.model import MISSING, Kind, Sighting
 from tests.core.steps import PAGE, SECOND, START, call, make_guard, observe, seen, utterances
 
 if TYPE_CHECKING:
@@ -100,8 +100,32 @@ def test_each_agent_has_its_own_errands() -> None:
     assert spoken(steps) == []
 
 
-def test_what_was_not_captured_is_no_task() -> None:
-    assert spoken([Sighting(Kind.HANDOFF, "worker", agent="boss")] * 9) == []
+def test_a_hand_over_without_a_task_is_one_to_that_agent() -> None:
+    hand_over = Sighting(Kind.HANDOFF, "worker", agent="boss")
+    assert spoken([hand_over] * 3) == [(3, "delegation_loop", "warning")]
+    unknown = [Sighting(Kind.MODEL, "model", agent="worker"), call("read", agent="worker")]
+    assert spoken([hand_over, unknown[0]] * 9) == []
+    assert spoken([hand_over, unknown[1]._replace(result=MISSING)] * 9) == []
+
+
+def relay(agents: str, times: int, work_at: int | None = None) -> list[Sighting]:
+    steps: list[Sighting] = []
+    for number in range(times):
+        caller, target = (agents[(number + more) % len(agents)] for more in (0, 1))
+        steps.append(hand(f"Reason {PAGE[number : number + 9]} {number}", target, caller))
+        if number == work_at:
+            steps.append(work(number, target))
+    return steps
+
+
+def test_agents_that_only_hand_over_go_round_whatever_they_say() -> None:
+    assert spoken(relay("AB", 12)) == [
+        (8, "delegation_loop", "warning"),
+        (12, "delegation_loop", "critical"),
+    ]
+    assert spoken(relay("ABC", 8)) == [(8, "delegation_loop", "warning")]
+    assert spoken(relay("AB", 12, work_at=6)) == []
+    assert spoken(relay("ABCDEFGH", 30)) == []
 
 
 def test_what_is_asked_on_a_schedule_is_waiting() -> None:

@@ -7,11 +7,13 @@ from typing import Final
 from otel_loopguard.core.detectors.base import Detector
 from otel_loopguard.core.detectors.context_rot import ContextRot
 from otel_loopguard.core.detectors.delegation_loop import DelegationLoop
+from otel_loopguard.core.detectors.guardrail_loop import GuardrailLoop
 from otel_loopguard.core.detectors.hard_loop import HardLoop
 from otel_loopguard.core.detectors.iteration_budget import IterationBudget
 from otel_loopguard.core.detectors.reflection_paralysis import ReflectionParalysis
 from otel_loopguard.core.detectors.result_stagnation import ResultStagnation
 from otel_loopguard.core.detectors.retry_storm import RetryStorm
+from otel_loopguard.core.detectors.tool_hallucination import ToolHallucination
 from otel_loopguard.core.detectors.tool_oscillation import ToolOscillation
 from otel_loopguard.core.detectors.truncation_loop import TruncationLoop
 from otel_loopguard.core.model import Pattern
@@ -21,11 +23,13 @@ __all__ = [
     "ContextRot",
     "DelegationLoop",
     "Detector",
+    "GuardrailLoop",
     "HardLoop",
     "IterationBudget",
     "ReflectionParalysis",
     "ResultStagnation",
     "RetryStorm",
+    "ToolHallucination",
     "ToolOscillation",
     "TruncationLoop",
 ]
@@ -38,6 +42,8 @@ Builtin = (
     | ReflectionParalysis
     | TruncationLoop
     | ContextRot
+    | ToolHallucination
+    | GuardrailLoop
     | DelegationLoop
     | IterationBudget
 )
@@ -50,6 +56,8 @@ BUILTIN: Final[dict[Pattern, type[Builtin]]] = {
     Pattern.REFLECTION_PARALYSIS: ReflectionParalysis,
     Pattern.TRUNCATION_LOOP: TruncationLoop,
     Pattern.CONTEXT_ROT: ContextRot,
+    Pattern.TOOL_HALLUCINATION: ToolHallucination,
+    Pattern.GUARDRAIL_LOOP: GuardrailLoop,
     Pattern.DELEGATION_LOOP: DelegationLoop,
     Pattern.ITERATION_BUDGET: IterationBudget,
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Pattern
+from otel_loopguard.core.rejections import TURNED_DOWN
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -19,7 +20,8 @@ class RetryStorm:
 
     For the same arguments the class of the failure counts, not its text. Different arguments are
     another try: they have to fail more often, and more so if the texts differ too. Attempts
-    of one call count each; one that waited counts less.
+    of one call count each; one that waited counts less. Refusals, unknown tools and arguments that
+    do not fit are patterns of their own.
     Catches: a refused connection three times with the same arguments; four times the same message
     for different ones.
     Leaves alone: two failures and a success; a test that fails between edits that succeed.
@@ -40,7 +42,7 @@ class RetryStorm:
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         streak = episode.tool.failures if episode.tool is not None else None
-        if streak is None or streak.count < 2:
+        if streak is None or streak.count < 2 or step.outcome in TURNED_DOWN:
             return None
         equal = streak.args == (step.args_key,) and step.args_key is not None
         alike = len(streak.texts) == 1 and None not in streak.texts

@@ -1,0 +1,94 @@
+"""How an agent's calls are turned down, in whatever words. Bounded, O(1) a step.
+
+A call is turned down if it is refused, if its tool does not exist or if its arguments do not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.model import Outcome
+from otel_loopguard.core.records import WAIT_WEIGHT, remember
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.model import Step
+    from otel_loopguard.core.records import Moment
+
+TURNED_DOWN: Final = frozenset({Outcome.REFUSED, Outcome.UNKNOWN_TOOL, Outcome.INVALID_ARGS})
+MAX_TOOLS: Final = 16
+NEAR: Final = 10
+"""Beyond so many rounds the next rejection is a new story."""
+ANY: Final = "*"
+"""Stands for all tools."""
+
+
+@dataclass(slots=True)
+class Rejected:
+    """How often calls were turned down since the last that was not.
+
+    Attributes:
+        first, latest: the first and the newest time.
+        times: how often; a parallel round counts once.
+        weight: the same, less what came after a wait.
+        same: how often in a row with the same text.
+        text: the digest of that text.
+        tools: how many tools it was about.
+    """
+
+    first: Moment
+    latest: Moment
+    times: int = 0
+    weight: float = 0.0
+    same: int = 0
+    text: str | None = None
+    tools: frozenset[str] = frozenset()
+
+    def add(self, step: Step, now: Moment) -> None:
+        """Once more."""
+        if self.times and self.latest.iteration == now.iteration:
+            return
+        self.times += 1
+        self.weight += WAIT_WEIGHT if now.waited(step, self.latest) else 1.0
+        text = step.masked_key or step.result_key
+        self.same = self.same + 1 if text is not None and text == self.text else 1
+        self.text, self.latest = text, now
+        if len(self.tools) < MAX_TOOLS:
+            self.tools |= {step.action}
+
+
+class Rejections:
+    """The rejections of one agent's calls by tool, and of all tools together.
+
+    Attributes:
+        tool: those like the newest step's for its tool; None if it was not turned down.
+        all: those like the newest step's for any tool; None if it was not turned down.
+    """
+
+    __slots__ = ("_known", "all", "tool")
+
+    def __init__(self) -> None:
+        self.tool: Rejected | None = None
+        self.all: Rejected | None = None
+        self._known: dict[tuple[Outcome, str], Rejected] = {}
+
+    def take(self, step: Step, now: Moment, *, moved: bool) -> None:
+        """Take one call; `moved` is whether it brought something new."""
+        self.tool = self.all = None
+        if step.outcome in TURNED_DOWN:
+            self.tool = self._add(step, now, step.action)
+            self.all = self._add(step, now, ANY)
+            return
+        for outcome in TURNED_DOWN:
+            self._known.pop((outcome, step.action), None)
+        if moved:
+            self._known.pop((Outcome.REFUSED, ANY), None)
+
+    def _add(self, step: Step, now: Moment, tool: str) -> Rejected:
+        key = (step.outcome, tool)
+        known = self._known.get(key)
+        if known is None or now.iteration - known.latest.iteration > NEAR:
+            known = Rejected(now, now)
+        remember(self._known, key, known, 2 * MAX_TOOLS)
+        known.add(step, now)
+        return known
