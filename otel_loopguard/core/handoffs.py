@@ -39,6 +39,7 @@ SHORTEST: Final = 2
 
 _PENDING: Final = Outcome.PENDING
 _NO_NEWS: Final = FAILED | {Outcome.EMPTY}
+_ENDS: Final = frozenset({Kind.TOOL, Kind.AGENT})
 _TEXTS: Final = frozenset({Kind.MODEL, Kind.HANDOFF})
 _HANDS_OVER: Final = frozenset({Kind.TOOL, Kind.AGENT, Kind.HANDOFF})
 
@@ -52,7 +53,7 @@ class Errand:
         first, times: since when and how often it was given, since it last brought much.
         first_idle, idle: since when and how often it was given since anything new came of it,
             where nothing of the caller's own words is new. After a wait it counts less.
-        open: whether the agent that it was given to is still at it.
+        open: how many that it was given to are still at it.
     """
 
     __slots__ = (
@@ -64,7 +65,7 @@ class Errand:
         self.key = step.args_key or step.action
         self.first = self.first_idle = now
         self.times = self.idle = 0.0
-        self.open = False
+        self.open = 0
         self._news = 0
 
     def is_(self, caller: str, target: str, key: str, task: Task | None) -> bool:
@@ -170,27 +171,36 @@ class Handoffs:
             return
         self._take_over(agent, is_new=agent not in self._agents)
         remember(self._agents, agent, self._agents.get(agent, 0), MAX_AGENTS)
+        if step.kind in _ENDS and self._is_end(agent, step):
+            self._passing = None
+        else:
+            self._hand_over(agent, step, now)
+        self._learn(agent, step)
+        self._last = (step, now)
+
+    def _hand_over(self, agent: str, step: Step, now: Moment) -> None:
         if step.target is not None and step.target != agent:
             self._give(agent, step.target, step, now)
             self._given = step.target
             self._hand_on(agent, step, now)
         if step.kind in _HANDS_OVER:
             self._pass_on(step, now)
-        self._learn(agent, step)
-        self._last = (step, now)
+
+    def _is_end(self, agent: str, step: Step) -> bool:
+        """Whether a call is the end of an errand whose start was seen."""
+        for each in self._errands:
+            if each.open and each.caller == agent and each.target == step.target:
+                each.open -= 1
+                return True
+        return False
 
     def _take_over(self, agent: str, *, is_new: bool) -> None:
         """Somebody acts: if it is another agent than before, it was handed over to."""
         if self._last is None or self._last[0].agent == agent:
             return
         last, when = self._last
-        if (
-            self._given != agent
-            and last.agent is not None
-            and last.kind is Kind.MODEL
-            and last.size
-        ):
-            self._give(last.agent, agent, replace(last, args_key=last.result_key), when)
+        if self._given != agent and last.kind is Kind.MODEL and last.size:
+            self._say(last, agent, when)
         self._given = None
         passing = self._passing
         if passing is not None and (is_new or last.target == agent):
@@ -204,12 +214,15 @@ class Handoffs:
             errands.append(errand)
             if len(errands) > MAX_ERRANDS:
                 del errands[0]
-        if step.kind is Kind.AGENT and errand.open:
-            errand.open = False  # its end, where its start was seen
-            return
-        errand.open = step.kind is Kind.HANDOFF
+        errand.open += step.kind is Kind.HANDOFF
         errand.give(now, self._news - self._agents.get(caller, 0), self._weight(step))
         self.errand = errand
+
+    def _say(self, last: Step, target: str, when: Moment) -> None:
+        """A text after which another agent acts hands over, unless it is the answer to that one."""
+        caller = last.agent or ""
+        if not any(each.caller == target and each.target == caller for each in self._errands):
+            self._give(caller, target, replace(last, args_key=last.result_key), when)
 
     def _hand_on(self, caller: str, step: Step, now: Moment) -> None:
         relay, both = self.relay, frozenset({caller, step.target or step.action})

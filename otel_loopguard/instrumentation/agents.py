@@ -103,7 +103,7 @@ class AgentScope:
         # A sub-agent that runs inside a tool call is seen by its parent as that call.
         self._step_of = None if isinstance(action_of(), ToolCall) else parent
         self._input_key: str | None = None
-        if self._step_of is not None:
+        if parent is not None:
             self._input_key = pipeline.guard.fingerprinter.of_args(given)
         run_id = earlier.id if earlier is not None else new_run_id()
         if later:
@@ -113,6 +113,9 @@ class AgentScope:
             self.run = start_run(pipeline, name, run_id=run_id, outer=parent, links=links)
             inside = trace.set_span_in_context(self.run.span)
         self.context = enter_run(self.run, inside)
+        if parent is not None and earlier is None:
+            handed = self._handed_over(given, parent)
+            pipeline.see(parent, handed, None, context=inside)
 
     @guarded("end of an agent run")
     def finish(
@@ -151,6 +154,19 @@ class AgentScope:
             self.finish(failure=error_type(error))
         else:
             self.finish(reason="closed")
+
+    def _handed_over(self, given: object, parent: Run) -> Sighting:
+        """The start, which is told at once: a task that goes round may never come back."""
+        return Sighting(
+            Kind.HANDOFF,
+            self.run.agent or "agent",
+            args=given,
+            args_key=self._input_key,
+            agent=parent.agent,
+            start_ns=self._start_ns,
+            end_ns=self._start_ns,
+            span=reference(self.run.span),
+        )
 
     def _sighting(self, result: object, failure: str | None) -> Sighting:
         return Sighting(

@@ -62,6 +62,8 @@ class Pipeline:
             conversation_id: the provider's id of the conversation, if known.
         """
         daemon.start()
+        if run.parent is not None:
+            sighting = sighting._replace(parent=run.parent.id)
         seen = self.guard.observe(run.id, sighting, run.agent)
         self.reporter.report(seen, run, span, context=context, conversation_id=conversation_id)
         if seen.utterances and self.settings.flush and any(map(_is_critical, seen.utterances)):

@@ -194,7 +194,7 @@ def test_agents_take_turns_and_write_something_new() -> None:
 def test_a_supervisor_may_hand_over_by_what_it_says() -> None:
     steps = [say('{"next": "coder"}', "supervisor"), say("I need the specification.", "coder")]
     assert spoken(steps * 3) == []
-    assert spoken(steps * 4)[0] == (7, "delegation_loop", "warning")
+    assert spoken(steps * 4) == [(8, "delegation_loop", "warning")]
     answers = [say(f"{PAGE}{number}", "coder") for number in range(6)]
     assert spoken([step for answer in answers for step in (steps[0], answer)]) == []
 
@@ -206,6 +206,25 @@ def test_a_call_names_an_agent_by_a_value_or_in_the_tools_name() -> None:
     assert not names("writer", "rewriter", ())
     assert not names("writer", "search", ["a writer of novels"])
     assert not names("a", "transfer_to_a", ())
+
+
+def test_a_start_and_its_end_are_one_errand() -> None:
+    def lap(text: str, answer: str) -> list[Sighting]:
+        end = Sighting(Kind.AGENT, "worker", args=text, result=answer, agent="boss")
+        return [hand(text), say(answer, "worker"), end]
+
+    steps = [step for text in REWORDED for step in lap(text, "I cannot tell.")]
+    assert [at for at, _, _ in spoken(steps)] == [10]
+    by_tool = [
+        each._replace(kind=Kind.TOOL, action="ask_worker") if each.kind is Kind.AGENT else each
+        for each in steps
+    ]
+    assert [at for at, _, _ in spoken(by_tool)] == [10]
+
+
+def test_an_answer_is_no_errand() -> None:
+    steps = [hand("Look."), say("Nothing there.", "worker"), say("Hm.", "boss")]
+    assert {each[0] % 3 for each in spoken(steps * 6)} == {1}
 
 
 # -- passed on ------------------------------------------------------------------------------------

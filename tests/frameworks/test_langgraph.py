@@ -307,7 +307,7 @@ async def test_tools_that_do_not_exist(
     telemetry.assert_run(chats=4, tools=3)
     assert {span.name for span in telemetry.tools} == {"execute_tool unknown_tool"}
     assert set(numbers(telemetry, "outcome")) == {"unknown_tool"}
-    assert telemetry.patterns == [("retry_storm", "warning")]
+    assert telemetry.patterns == [("tool_hallucination", "warning")]
     assert GHOST_TOOL not in "".join(span.to_json() for span in telemetry.spans)
 
 
@@ -319,6 +319,71 @@ async def test_arguments_that_do_not_fit(
     telemetry.assert_run(chats=4, tools=3)
     assert set(numbers(telemetry, "outcome")) == {"invalid_args"}
     assert numbers(telemetry, "repeat_count") == [1, 2, 3]
+    assert telemetry.patterns == [("tool_hallucination", "warning")]
+
+
+@every_kind
+async def test_refusals_in_ever_new_words(
+    telemetry: Telemetry, server: ScriptedModel, kind: str
+) -> None:
+    reasons = ("Permission denied.", "You are not allowed to run this.", "Zugriff verweigert.")
+    left = count()
+
+    @tool
+    def shell(query: str) -> str:
+        """Run it."""
+        number = next(left)
+        return f"{reasons[number % 3]} Rule {number} says so."
+
+    await run(build(kind, chat(server, "paging-5"), [shell]), "invoke")
+    assert set(numbers(telemetry, "outcome")) == {"refused"}
+    assert telemetry.patterns == [("guardrail_loop", "warning"), ("guardrail_loop", "critical")]
+    assert "Zugriff" not in "".join(span.to_json() for span in telemetry.spans)
+
+
+@every_kind
+async def test_two_refusals_and_a_call_that_is_let_through(
+    telemetry: Telemetry, server: ScriptedModel, kind: str
+) -> None:
+    left = count(1)
+
+    @tool
+    def shell(query: str) -> str:
+        """Run it."""
+        return f"rows of {query}" if next(left) % 3 == 0 else "Permission denied."
+
+    await run(build(kind, chat(server, "paging-9"), [shell]), "invoke")
+    assert telemetry.patterns == []
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream"])
+async def test_a_supervisor_that_asks_the_same_in_other_words(
+    telemetry: Telemetry, way: str
+) -> None:
+    asked = [
+        f"{words} the invoice 4711 was paid before the end of March."
+        for words in ("Verify whether", "Please verify if", "Verify for me whether", "Verify that")
+    ]
+
+    def ask(state: MessagesState) -> Any:
+        return {"messages": [HumanMessage(asked[len(state["messages"]) // 2])]}
+
+    def answer(state: MessagesState) -> Any:
+        return {"messages": [AIMessage(f"After {len(state['messages'])} messages: unknown.")]}
+
+    inner = StateGraph(MessagesState)
+    inner.add_node("answer", answer)
+    inner.add_edge(START, "answer")
+    outer = StateGraph(MessagesState)
+    outer.add_node("ask", ask)
+    outer.add_node("expert", inner.compile())
+    outer.add_edge(START, "ask")
+    outer.add_edge("ask", "expert")
+    outer.add_conditional_edges(
+        "expert", lambda state: "ask" if len(state["messages"]) < 8 else "__end__"
+    )
+    await run(outer.compile(), way, {"messages": []})
+    assert telemetry.patterns == [("delegation_loop", "warning")]
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "astream"])

@@ -328,6 +328,49 @@ class TestInsideOfOneAnother:
             delegate()
         assert attributes(signals.span("invoke_agent boss"))["loopguard.iteration"] == 1
 
+    def test_a_task_that_agents_pass_on_is_told_while_they_do(self, signals: Signals) -> None:
+        depth: list[int] = []
+
+        @agent(name="legal")
+        def ask_legal(task: str) -> str:
+            return "done" if len(depth) > 5 else ask_tech(task)
+
+        @agent(name="tech")
+        def ask_tech(task: str) -> str:
+            depth.append(len(signals.events))
+            return ask_legal(task)
+
+        ask_legal("Check whether the retention of 90 days is allowed and feasible.")
+        first = signals.events[0]
+        assert attributes(first)["loopguard.pattern"] == "delegation_loop"
+        assert attributes(first)["loopguard.severity"] == "warning"
+        assert depth[0] == 0 < depth[3], "it was told before the innermost agent answered"
+        assert len(signals.events) < 5, "once for all runs, and when it gets worse"
+
+    def test_a_task_asked_again_in_other_words(self, signals: Signals) -> None:
+        @agent(name="worker")
+        def work(task: str) -> str:
+            return f"{search(task)}: I cannot tell."
+
+        with run("boss"):
+            for words in ("Verify whether", "Please verify if", "Verify for me whether", "Verify"):
+                work(f"{words} the invoice 4711 was paid before the end of March.")
+        (event,) = signals.events
+        assert attributes(event)["loopguard.pattern"] == "delegation_loop"
+        boss = signals.span("invoke_agent boss")
+        assert attributes(event)["loopguard.run_id"] == attributes(boss)["loopguard.run_id"]
+        assert "4711" not in str(attributes(event))
+
+    def test_another_task_each_time(self, signals: Signals) -> None:
+        @agent(name="worker")
+        def work(task: str) -> str:
+            return f"{search(task)}: I cannot tell."
+
+        with run("boss"):
+            for number in range(6):
+                work(f"Verify whether the invoice {4711 + number} was paid before March.")
+        assert signals.events == []
+
     async def test_agents_of_every_kind(self, signals: Signals) -> None:
         @agent
         async def one() -> str:

@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import found
+from otel_loopguard.core.handoffs import BRIEF
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern
 from otel_loopguard.core.names import waits
 
@@ -19,8 +20,8 @@ _PENDING: Final = Outcome.PENDING
 
 
 def _hands_over(step: Step) -> bool:
-    """Whether a call only starts another agent: what that one does shows elsewhere."""
-    return step.target is not None and step.kind is Kind.TOOL
+    """Whether a call starts another agent and says no more: what that one does shows elsewhere."""
+    return step.target is not None and step.kind is Kind.TOOL and (step.size or 0) <= BRIEF
 
 
 @dataclass(frozen=True, slots=True)
