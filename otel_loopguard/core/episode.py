@@ -39,7 +39,7 @@ _TOOL: Final = Kind.TOOL
 _AGENT: Final = Kind.AGENT
 _EMPTY: Final = Outcome.EMPTY
 _PENDING: Final = Outcome.PENDING
-_COMPACT: Final = Kind.COMPACT
+_TOLD: Final = frozenset({Kind.COMPACT, Kind.HANDOFF})
 _HEALTHY: Final = Status.HEALTHY
 _REPEATING: Final = Status.REPEATING
 _STAGNANT: Final = Status.STAGNANT
@@ -150,7 +150,7 @@ class Episode:
             self._deeds.evidence.see_change()
             if self._others is not None:
                 self._others.see_change()
-        if step.said is not None or self.talk is not None or step.kind is _COMPACT:
+        if step.said is not None or self.talk is not None or step.kind in _TOLD:
             talk = self.talk = self.talk or Talk()
             now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
             self.repeats = talk.take(step, now)

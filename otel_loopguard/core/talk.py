@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from otel_loopguard.core.dialogue import Dialogue
 from otel_loopguard.core.model import Kind, Outcome
 from otel_loopguard.core.turns import Turns
 from otel_loopguard.core.window import CAP, Window
@@ -23,13 +24,15 @@ class Talk:
     Attributes:
         turns: what they said.
         window: what was cut off and compacted; None before anything was.
+        dialogue: what agents said to each other since one handed over; None if somebody acted.
     """
 
-    __slots__ = ("turns", "window")
+    __slots__ = ("dialogue", "turns", "window")
 
     def __init__(self) -> None:
         self.turns = Turns()
         self.window: Window | None = None
+        self.dialogue: Dialogue | None = None
 
     def take(self, step: Step, now: Moment) -> bool:
         """Take a step that is no call; whether it goes on with anything."""
@@ -40,6 +43,7 @@ class Talk:
             self.window = self.window or Window()
             return self.window.compacted(step, now)
         self.turns.interrupted()
+        self.dialogue = (self.dialogue or Dialogue()) if step.kind is Kind.HANDOFF else None
         if self.window is not None and step.kind is Kind.USER:
             self.window.start_over()
         return False
@@ -51,6 +55,9 @@ class Talk:
         if step.outcome is _TRUNCATED or (said is not None and said.wrote >= CAP):
             self.window = self.window or Window()
         cut = self.window is not None and self.window.answered(step, now)
+        if self.dialogue is not None and said is not None and said.sketch and step.agent:
+            self.dialogue.hear(step.agent, said.sketch, now)
+            cut |= self.dialogue.circling is not None
         return self.turns.take(step, said, now) or cut
 
     def called(self, step: Step, call: CallRecord, now: Moment, *, moved: bool) -> bool:
@@ -66,8 +73,10 @@ class Talk:
         if step.said is not None:  # it only printed what it was told to
             return self.turns.take(step, step.said, now) or lost
         self.turns.acted(moved=moved)
+        self.dialogue = None
         return lost
 
     def condense(self) -> None:
         """Forget all texts but the newest."""
         self.turns.condense()
+        self.dialogue = None

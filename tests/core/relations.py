@@ -228,7 +228,8 @@ def after_healthy_steps(case: Case, count: int, seed: int = 0) -> Case:
     """
     random = Random(seed)
     calls = [step for step in case["steps"] if step["kind"] == "tool"] or [{"tool": "look"}]
-    who = {key: calls[0][key] for key in ("agent", "run") if key in calls[0]}
+    begins: Step = next(iter(case["steps"]), {})
+    who = {key: begins[key] for key in ("agent", "run") if key in begins}
     is_known = any(step.get("result") is not None for step in calls)
     healthy: list[Step] = []
     for at in range(count):

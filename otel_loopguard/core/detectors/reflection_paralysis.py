@@ -20,6 +20,7 @@ _EVIDENCE: Final = {
     "silent": "{} turns in a row said nothing and did nothing",
     "musing": "{} turns in a row mostly thought, said little and did nothing",
     "stale": "for {} turns in a row each said what an earlier one had said",
+    "circling": "{} turns in a dialogue came back to what was said, and nobody did anything",
     "replies": "{} answers in a row were nearly the same, whatever was said between",
 }
 _NEVER: Final = 10**9
@@ -39,12 +40,9 @@ class ReflectionParalysis:
     only_repeats: ClassVar[bool] = True
     warning: int = field(default=3, metadata={"doc": "turns that say nothing new: warning"})
     critical: int = field(default=5, metadata={"doc": "turns that say nothing new: critical"})
-    replies: int = field(
-        default=4, metadata={"doc": "long equal answers in a dialogue: warning; 0 for never"}
-    )
-    cycle: int = field(
-        default=6, metadata={"doc": "turns that repeat earlier ones: warning; 0 for never"}
-    )
+    replies: int = field(default=4, metadata={"doc": "long equal answers: warning; 0 for never"})
+    circling: int = field(default=4, metadata={"doc": "turns of agents: warning; 0 for never"})
+    cycle: int = field(default=6, metadata={"doc": "turns said before: warning; 0 for never"})
     chant_warning: int = field(default=60, metadata={"doc": "characters of a chant: warning"})
     chant_critical: int = field(default=2000, metadata={"doc": "characters of a chant: critical"})
 
@@ -52,8 +50,9 @@ class ReflectionParalysis:
         """See `Detector`."""
         if episode.talk is None or step.said is None:
             return None
+        of = {"circling": episode.talk.dialogue}
         for name, evidence in _EVIDENCE.items():
-            spell: Spell | None = getattr(episode.talk.turns, name)
+            spell: Spell | None = getattr(of.get(name, episode.talk.turns), name, None)
             finding = spell and found(
                 episode,
                 step,
@@ -74,6 +73,7 @@ class ReflectionParalysis:
     def _limits(self, name: str) -> tuple[float, float]:
         if name == "chanting":
             return self.chant_warning, self.chant_critical
-        if name in ("replies", "stale"):
-            return (self.replies if name == "replies" else self.cycle) or _NEVER, _NEVER
+        turns = {"replies": self.replies, "circling": self.circling, "stale": self.cycle}
+        if name in turns:
+            return turns[name] or _NEVER, _NEVER
         return self.warning, _NEVER if name == "musing" else self.critical
