@@ -25,7 +25,7 @@ class Said(NamedTuple):
         blank: whether its text is blank.
         chant: how many characters at its end are one short passage again and again; 0 for none.
         passage: the length of that passage.
-        thinks: whether more than half of what it wrote is reasoning.
+        thinks: whether more than half of what it wrote is reasoning, as far as both are known.
         acts: whether it asked for a tool.
         read: the tokens that it read; 0 if unknown.
         wrote: the tokens that it wrote; 0 if unknown.
@@ -58,7 +58,7 @@ def said_by(sighting: Sighting) -> Said:
         blank,
         length,
         passage,
-        len(thought or "") > len(text or ""),
+        text is not None and len(thought or "") > len(text),
         sighting.acts or sighting.finish in ASKING,
         max(0, sighting.tokens - sighting.output_tokens) if sighting.output_tokens else 0,
         sighting.output_tokens,

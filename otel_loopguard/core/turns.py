@@ -59,7 +59,7 @@ class Turns:
     Attributes:
         same: turns in a row that say nearly the same.
         stale: turns in a row that each say what an earlier one said.
-        silent: turns in a row without a text and without an action.
+        silent: turns in a row without a text, without a thought and without an action.
         musing: turns in a row that mostly think, do nothing, and say little.
         replies: turns in a row that say nearly the same, though others spoke between.
         chanting: the newest turn, if it repeats one passage up to its end.
@@ -141,7 +141,8 @@ class Turns:
     def _hear(self, said: Said, now: Moment) -> None:
         """Take the turn into all spells."""
         text = said.sketch
-        self.silent = longer(self.silent, now) if said.blank and not said.acts else None
+        mute = text is None and said.blank and not said.acts
+        self.silent = longer(self.silent, now) if mute else None
         if text is None:
             return
         fresh = True

@@ -74,8 +74,8 @@ def _sighting(
     thought = _captured(step, "thought")
     if kind is Kind.MODEL:
         result = _captured(step, "text")
-        if thought is True:  # all of it is
-            result, thought = "", result
+        if thought is True:  # all of it is; what is said after it is not known yet
+            result, thought = MISSING, result
         elif "text" not in step and thought is not MISSING:
             result = ""
     elif error and result is MISSING:

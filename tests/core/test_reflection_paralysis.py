@@ -148,8 +148,7 @@ def test_silence_that_is_none(steps: list[Sighting]) -> None:
 
 
 def thinks(n: int, text: str = "Hm.", **more: object) -> Sighting:
-    way = "abcdefghijk"[n] * 5
-    thought = f"{way} would be one way to go about it, but then again I do not know {way} at all"
+    thought = " ".join("abcdefghijk"[n] * length for length in range(1, 25))
     return says(text, thought=thought, **more)
 
 
@@ -170,6 +169,18 @@ def test_thinking_without_acting() -> None:
 )  # fmt: skip
 def test_thinking_that_is_fine(steps: list[Sighting]) -> None:
     assert spoken(*steps) == []
+
+
+def test_different_thoughts_are_neither_silence_nor_paralysis() -> None:
+    thoughts = [each._replace(result=MISSING) for each in map(thinks, range(6))]
+    assert spoken(*thoughts) == []
+
+
+def test_a_turn_that_only_thinks_is_not_silent() -> None:
+    assert spoken(*[thinks(n, "") for n in range(6)]) == [
+        (3, NAME, "warning"),
+        (6, NAME, "warning"),
+    ]
 
 
 def test_a_thought_stands_for_the_text_that_is_missing() -> None:

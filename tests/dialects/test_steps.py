@@ -61,6 +61,8 @@ def test_a_model_says_a_text_or_only_thinks_it() -> None:
     assert (seen.result, seen.thought, seen.finish) == ("so", "hm", "stop")
     assert (seen.tokens, seen.output_tokens) == (7, 2)
     seen = one(kind="model", text="hm", thought=True)
+    assert (seen.result, seen.thought) == (MISSING, "hm")
+    seen = one(kind="model", thought="hm")
     assert (seen.result, seen.thought) == ("", "hm")
 
 
