@@ -15,6 +15,7 @@ CHUNK: Final = 65_536
 LONGEST: Final = 64_000_000
 """Characters of one value, such as a span, beyond which a document is not read on."""
 DEEPEST: Final = 12
+EARLY: Final = "the document ends too early"
 
 _ENTERED: Final = frozenset({"", "resourceSpans", "scopeSpans", "spans", "data", "result"})
 """What holds spans: they are entered, all other values are read whole."""
@@ -72,15 +73,15 @@ class Document:
         """Stop at each value of the array or object that begins here; gives its key, if any."""
         self._at += 1
         separated = True
-        while (mark := self._peek()) != closing:
+        while self._peek() != closing:
             if not separated:
                 self._expect(",")
+            if not self._peek():
+                raise ValueError(EARLY)
             name = ""
             if closing == "}":
                 name = str(self._value())
                 self._expect(":")
-            elif not mark:
-                raise ValueError("the document ends too early")
             yield name
             separated = False
         self._at += 1
@@ -88,7 +89,7 @@ class Document:
     def _expect(self, mark: str) -> None:
         found = self._peek()
         if found != mark:
-            raise ValueError(f"{mark!r} is missing" if found else "the document ends too early")
+            raise ValueError(f"{mark!r} is missing" if found else EARLY)
         self._at += 1
 
     def _value(self) -> object:
