@@ -17,8 +17,8 @@ _INPUTS: Final = 8
 _TEXTS: Final = 16
 _ENDINGS: Final = 32
 _NEEDS: Final[dict[Pattern, int]] = {
-    Pattern.HARD_LOOP: _ARGUMENTS | _RESULTS,
-    Pattern.TOOL_OSCILLATION: _ARGUMENTS | _RESULTS,
+    Pattern.HARD_LOOP: _ARGUMENTS,
+    Pattern.TOOL_OSCILLATION: _ARGUMENTS,
     Pattern.RESULT_STAGNATION: _RESULTS,
     Pattern.RETRY_STORM: _OUTCOMES,
     Pattern.TOOL_HALLUCINATION: _OUTCOMES,

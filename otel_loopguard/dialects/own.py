@@ -27,6 +27,7 @@ SPAN_ORIGIN: Final = "loopguard.span_origin"
 USER_TURN: Final = "loopguard.user_turn"
 MESSAGES: Final = "messages"
 ERROR_TYPE: Final = "error.type"
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 
 _OUTCOMES: Final = {outcome.value: outcome for outcome in Outcome}
 
@@ -43,7 +44,8 @@ def told(view: SpanView, seen: Sighting) -> Sighting | None:
     failure = name(held, ERROR_TYPE) or (None if DEADLOCK in held else error(view))
     source = Source.MESSAGES if held.get(SPAN_ORIGIN) == MESSAGES else Source.HOOK
     if seen.kind is Kind.MODEL:
-        return seen._replace(source=source, error=failure)
+        silent = seen.result is MISSING and OUTPUT_MESSAGES in held
+        return seen._replace(source=source, error=failure, result="" if silent else seen.result)
     outcome = _OUTCOMES.get(str(held.get(OUTCOME)))
     if outcome is None:
         return None

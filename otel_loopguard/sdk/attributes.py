@@ -49,7 +49,7 @@ FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 ERROR_TYPE: Final = own.ERROR_TYPE
-OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+OUTPUT_MESSAGES: Final = own.OUTPUT_MESSAGES
 
 Attributes = dict[str, AttributeValue]
 
