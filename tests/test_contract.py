@@ -55,7 +55,6 @@ AGENT = {
     "gen_ai.agent.name": str,
     "gen_ai.operation.name": str,
     "loopguard.end_reason": str,
-    "loopguard.user_turn": bool,
     "loopguard.iteration": int,
     "loopguard.run_id": str,
 }
