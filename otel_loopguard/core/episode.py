@@ -125,15 +125,16 @@ class Episode:
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""
         self.touch(step)
-        if self.handoffs is None and may_hand_over(self.steps, step):
-            self.hand_over()
-        counted = (
-            self._add_call(step)
-            if step.kind is _TOOL or step.kind is _AGENT
-            else self._add_other(step)
-        )
-        if counted and self.handoffs is not None:
-            self.handoffs.add(step, self._moment(step))
+        handoffs, steps = self.handoffs, self.steps
+        goes_on = steps and step.agent is steps[-1].agent and step.target is None  # as most often
+        if handoffs is None and not goes_on and may_hand_over(steps, step):
+            handoffs = self.hand_over()
+        if step.kind is _TOOL or step.kind is _AGENT:
+            counted = self._add_call(step)
+        else:
+            counted = self._add_other(step)
+        if counted and handoffs is not None:
+            handoffs.add(step, self._moment(step))
         return counted
 
     def _add_other(self, step: Step) -> bool:

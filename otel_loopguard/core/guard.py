@@ -42,7 +42,7 @@ the same call comes back."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _AGENT: Final = Kind.AGENT
-_HANDOFF: Final = Kind.HANDOFF
+_HANDS_OVER: Final = frozenset({Kind.HANDOFF, Kind.AGENT})
 _TOOL: Final = Kind.TOOL
 _COMPACT: Final = Kind.COMPACT
 _MODEL: Final = Kind.MODEL
@@ -164,13 +164,15 @@ class Guard:
     def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
         """Reduce a sighting to its digests; the dear parts only where the call comes back."""
         (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
-         start_ns, end_ns, tokens, span, _, finish, left, recorded, *_) = sighting  # fmt: skip
+         start_ns, end_ns, tokens, span, _, finish, left, recorded, _, outer,
+        ) = sighting  # fmt: skip
         printer = self.fingerprinter
         if kind is _AGENT:
             action = f"agent:{action}"
         args_key = args_key or printer.of_args(args)
         result_key, size = printer.of_result(result)
         episode = self._runs.get(run)
+        handoffs = self._shared(outer) if episode is None else episode.handoffs
         earlier = None if episode is None else episode.earlier(action, args_key, its_agent or agent)
         masked_key = None
         if recorded is not None:
@@ -188,7 +190,9 @@ class Guard:
             outcome = _TRUNCATED if finish in CUT else outcome
         elif kind is _COMPACT:
             size = left
-        target, task = self._handed_over(episode, sighting, agent, args_key)
+        target, task = None, None
+        if kind in _HANDS_OVER or handoffs is not None:
+            target, task = _handed_over(sighting, agent, args_key, handoffs)
         if outcome is _UNKNOWN_TOOL:
             action = UNKNOWN_TOOL  # a name that was not offered is model output: content
         # By position: a name for each takes three times as long.
@@ -196,20 +200,6 @@ class Guard:
             kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
             its_agent or agent, start_ns, end_ns, tokens, size, span, said, target, task,
         )  # fmt: skip
-
-    def _handed_over(
-        self, episode: Episode | None, sighting: Sighting, agent: str | None, args_key: str | None
-    ) -> tuple[str | None, Task | None]:
-        """To whom a step hands over, and what that agent is to do, as far as it says so."""
-        kind, action, args = sighting.kind, sighting.action, sighting.args
-        if kind is _HANDOFF or kind is _AGENT:
-            return action, task_of(args)
-        handoffs = self._shared(sighting.parent) if episode is None else episode.handoffs
-        if handoffs is None or kind is not _TOOL:
-            return None, None
-        target = handoffs.named(sighting.agent or agent, action, values_of(args))
-        knows = target is not None or handoffs.passes(args_key)
-        return target, task_of(args) if knows else None
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
         spoken: tuple[Utterance, ...] = ()
@@ -250,6 +240,20 @@ class Guard:
             episode.iteration, finding.severity, finding.identity
         )
         return Utterance(finding, said.finding_id, said.report_no, episode.iteration)
+
+
+def _handed_over(
+    sighting: Sighting, agent: str | None, args_key: str | None, handoffs: Handoffs | None
+) -> tuple[str | None, Task | None]:
+    """To whom a step hands over, and what that agent is to do, as far as it says so."""
+    kind, action, args = sighting.kind, sighting.action, sighting.args
+    if kind in _HANDS_OVER:
+        return action, task_of(args)
+    if handoffs is None or kind is not _TOOL:
+        return None, None
+    target = handoffs.named(sighting.agent or agent, action, values_of(args))
+    knows = target is not None or handoffs.passes(args_key)
+    return target, task_of(args) if knows else None
 
 
 def _said_in_round(episode: Episode, finding: Finding) -> bool:

@@ -61,23 +61,20 @@ class Rejections:
     """The rejections of one agent's calls by tool, and of all tools together.
 
     Attributes:
-        tool: those like the newest step's for its tool; None if it was not turned down.
-        all: those like the newest step's for any tool; None if it was not turned down.
+        like: those like the newest step's, of its tool and of any; None if it was not turned down.
     """
 
-    __slots__ = ("_known", "all", "tool")
+    __slots__ = ("_known", "like")
 
     def __init__(self) -> None:
-        self.tool: Rejected | None = None
-        self.all: Rejected | None = None
+        self.like: tuple[Rejected, Rejected] | None = None
         self._known: dict[tuple[Outcome, str], Rejected] = {}
 
     def take(self, step: Step, now: Moment, *, moved: bool) -> None:
         """Take one call; `moved` is whether it brought something new."""
-        self.tool = self.all = None
+        self.like = None
         if step.outcome in TURNED_DOWN:
-            self.tool = self._add(step, now, step.action)
-            self.all = self._add(step, now, ANY)
+            self.like = self._add(step, now, step.action), self._add(step, now, ANY)
             return
         for outcome in TURNED_DOWN:
             self._known.pop((outcome, step.action), None)

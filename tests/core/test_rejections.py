@@ -156,5 +156,5 @@ def test_the_record_is_bounded_and_made_when_it_is_needed() -> None:
     observe([refused(number, f"tool {number}") for number in range(99)], guard)
     assert run.rejections is not None
     assert len(run.rejections._known) == 2 * MAX_TOOLS
-    assert run.rejections.all is not None
-    assert len(run.rejections.all.tools) == MAX_TOOLS
+    assert run.rejections.like is not None
+    assert len(run.rejections.like[1].tools) == MAX_TOOLS

@@ -35,14 +35,13 @@ class GuardrailLoop:
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         rejections = episode.rejections
-        if rejections is None or step.outcome is not _REFUSED:
+        if rejections is None or rejections.like is None or step.outcome is not _REFUSED:
             return None
-        rejected, limits, key = rejections.tool, (self.warning, self.critical), step.action
-        if rejected is not None and rejected.weight < self.warning:
-            rejected, limits = rejections.all, (self.tools_warning, self.tools_critical)
+        rejected, of_any = rejections.like
+        limits, key = (self.warning, self.critical), step.action
+        if rejected.weight < self.warning:
+            rejected, limits = of_any, (self.tools_warning, self.tools_critical)
             key = "several"
-        if rejected is None:
-            return None
         who = step.action if len(rejected.tools) == 1 else f"{len(rejected.tools)} tools"
         return found(
             episode,

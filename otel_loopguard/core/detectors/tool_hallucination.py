@@ -37,12 +37,12 @@ class ToolHallucination:
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         rejections = episode.rejections
-        if rejections is None or step.outcome not in (_UNKNOWN, _INVALID):
+        if rejections is None or rejections.like is None:
+            return None
+        if step.outcome is not _UNKNOWN and step.outcome is not _INVALID:
             return None
         is_unknown = step.outcome is _UNKNOWN
-        rejected = rejections.all if is_unknown else rejections.tool
-        if rejected is None:
-            return None
+        rejected = rejections.like[is_unknown]
         limits, weight = (self.warning, self.critical), rejected.weight
         said = f"{rejected.times} calls were for tools that do not exist"
         if not is_unknown:
