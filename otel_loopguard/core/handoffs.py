@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_ERRANDS: Final = 32
 MAX_AGENTS: Final = 32
 MAX_KNOWN: Final = 128
-ALIKE: Final = 0.6
+ALIKE: Final = 0.5
 """The share of words from which on two instructions that name the same things are the same."""
 FEW: Final = 3
 """Among so many agents or fewer hand-overs go round; among more they may be spread."""

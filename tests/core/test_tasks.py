@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from otel_loopguard.core.tasks import MAX_CHARS, task_of
 
-ALIKE = 0.6
+ALIKE = 0.5
 
 SAME = {
     "reworded": (
