@@ -32,7 +32,8 @@ FEW: Final = 3
 MUCH: Final = 3
 """An errand that brought more news than this was worth it: asking again is another errand."""
 BRIEF: Final = 200
-"""A call that starts another agent says no more than so many characters; it has no answer yet."""
+"""A call that starts another agent says no more than so many characters; it has no answer yet. Nor
+does an agent need more to say that it passes a task on."""
 
 SHORTEST: Final = 2
 """A name of fewer characters may be in the name of any tool."""
@@ -258,6 +259,8 @@ class Handoffs:
             self._agents[agent] += step.kind in _TEXTS
             if step.target is None:
                 self.relay = None
+            if step.kind is not Kind.HANDOFF and (step.size or 0) > BRIEF:
+                self._passing = None  # the one who has the task does something about it
 
     def _changes(self, step: Step) -> bool:
         """Whether a call may have changed something: a new one that says no more than "done"."""

@@ -263,6 +263,19 @@ def test_who_gets_a_task_may_do_something_else_first() -> None:
     assert spoken(steps) == []
 
 
+def test_who_works_on_a_task_before_passing_it_on_is_part_of_a_pipeline() -> None:
+    steps: list[Sighting] = []
+    for number in range(8):
+        text = f"{PAGE} part {number}"
+        steps += [hand(TASK, f"agent {number + 1}", f"agent {number}")]
+        steps += [say(text, f"agent {number + 1}")]
+    assert spoken(steps) == []
+    brief = [
+        each if each.kind is Kind.HANDOFF else each._replace(result="On it.") for each in steps
+    ]
+    assert spoken(brief)[0] == (7, "delegation_loop", "warning")
+
+
 def test_nothing_is_passed_on_without_a_task() -> None:
     steps = [
         Sighting(Kind.TOOL, "next", args=args, result="ok", agent=f"agent {number}")
