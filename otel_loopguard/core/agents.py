@@ -101,3 +101,4 @@ class Others:
         """The world has changed: what they do again now is no repeat."""
         for deeds in self._deeds.values():
             deeds.evidence.see_change()
+            deeds.cycles.clear()

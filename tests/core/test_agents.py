@@ -60,6 +60,20 @@ def test_what_another_agent_changed_is_worth_another_look() -> None:
     assert utterances(only_read)[0][:2] == (5, "hard_loop")
 
 
+def test_a_tour_of_an_agent_begins_anew_when_another_one_changes_something() -> None:
+    failed = "1 failed, 40 passed in all modules of the suite"
+    work: list[Sighting] = []
+    for number in range(6):
+        work += [call("edit", f"change {number}", "ok", agent="coder")]
+        work += [call("build", "all", f"{PAGE} built", agent="tester")]
+        work += [call("test", "all", failed, agent="tester")]
+    assert utterances(work) == []
+    assert utterances([each for each in work if each.agent == "tester"])[0][:2] == (
+        6,
+        "tool_oscillation",
+    )
+
+
 def test_a_change_from_outside_is_one_for_all_agents() -> None:
     steps = [read("a"), read("b"), read("a"), read("b"), seen(Kind.EFFECT), read("a"), read("b")]
     assert utterances(steps) == []
