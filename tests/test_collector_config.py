@@ -69,3 +69,28 @@ def test_a_page_names_files_that_are_there(file: Path) -> None:
     assert named
     for name in named:
         assert (CONFIG / name).is_file(), name
+
+
+def read(file: str) -> dict[str, str]:
+    """The variables that a configuration reads, with their defaults."""
+    text = (CONFIG / file).read_text("utf-8")
+    return dict(re.findall(r"\$\{env:(\w+)(?::-([^}]*))?\}", text))
+
+
+@pytest.mark.parametrize("file", ["collector.yaml", "agent.yaml"])
+def test_a_collector_says_what_it_reads(file: str) -> None:
+    rows = re.findall(
+        r"^# \| (LOOPGUARD_\w+) +\| (\S+|\(.*?\)) +\|", (CONFIG / file).read_text(), re.MULTILINE
+    )
+    told = {name: "" if default == "(must be set)" else default for name, default in rows}
+    queue = {"LOOPGUARD_QUEUE": read("exporters/jaeger.yaml")["LOOPGUARD_QUEUE"]}
+    assert told == read(file) | queue
+
+
+def test_the_chart_sets_only_what_the_collector_reads() -> None:
+    values = yaml.safe_load((CONFIG / "kubernetes" / "values.yaml").read_text("utf-8"))
+    known = read("collector.yaml") | read("exporters/jaeger.yaml")
+    assert {each["name"] for each in values["extraEnvs"]} <= set(known)
+    ports = {port.get("containerPort") for port in values["ports"].values()} - {None}
+    defaults = {int(text.rpartition(":")[2]) for text in known.values() if ":" in text}
+    assert ports <= defaults
