@@ -82,7 +82,7 @@ class Prometheus(Service):
         ], {}
 
     def is_up(self) -> bool:
-        return self.answers(self.ports[0], "/-/ready")
+        return self.answers(self.ports[0], "/-/ready") and bool(self.query("up"))
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """The labels and the value of each sample that an expression gives now."""
