@@ -126,7 +126,7 @@ class Replay:
                 run = known.run.parent if reading.role is Role.AGENT else known.run
                 if run is not None:
                     for seen in self._asked.take(run.id, reading, view):
-                        yield Told(run.id, seen, run.agent, reading.dialect)
+                        yield _told(run, seen, reading.dialect)
         if view.span_id == known.run.id:
             yield Told(known.run.id, None, known.run.agent, "")
 
@@ -138,7 +138,13 @@ def _own(view: SpanView, reading: Reading, run: Run | None) -> Iterator[Told]:
         return
     seen = own.told(view, reading.sightings[-1])
     if seen is not None:
-        yield Told(run.id, seen, run.agent, "loopguard")
+        yield _told(run, seen, "loopguard")
+
+
+def _told(run: Run, seen: Sighting, dialect: str) -> Told:
+    if run.parent is not None:
+        seen = seen._replace(parent=run.parent.id)
+    return Told(run.id, seen, run.agent, dialect)
 
 
 def _user_turn(run: Run, view: SpanView) -> Told:
@@ -146,7 +152,7 @@ def _user_turn(run: Run, view: SpanView) -> Told:
         Kind.USER, "user", Source.MESSAGES, start_ns=view.start_ns, end_ns=view.start_ns,
         span=view.reference,
     )  # fmt: skip
-    return Told(run.id, seen, run.agent, "loopguard")
+    return _told(run, seen, "loopguard")
 
 
 def _start(view: SpanView, parent: _Known | None) -> _Known:

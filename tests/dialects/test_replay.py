@@ -229,3 +229,9 @@ def test_a_model_that_said_nothing_is_told_from_one_that_was_not_captured() -> N
         (told,) = play(chat(2, 1, **{own.RUN_ID: "run", **captured}))
         assert told.sighting is not None
         assert told.sighting.result == result
+
+
+def test_a_step_of_a_sub_agent_names_the_run_around_it() -> None:
+    told = play(agent(1), agent(2, 1, "writer"), tool(3, 2), tool(4, 1, "read"))
+    around = {each.sighting.action: each.sighting.parent for each in told if each.sighting}
+    assert around == {"search": key(1), "read": None, "writer": None}
