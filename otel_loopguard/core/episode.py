@@ -124,6 +124,7 @@ class Episode:
 
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""
+        before_ns = self.last_seen_ns
         self.touch(step)
         handoffs, steps = self.handoffs, self.steps
         goes_on = steps and step.agent is steps[-1].agent and step.target is None  # as most often
@@ -143,7 +144,8 @@ class Episode:
             return False
         if step.kind is Kind.MODEL:
             self.tokens += step.tokens
-            self._model_ns += max(0, step.end_ns - step.start_ns)
+            began_ns = step.start_ns if step.start_ns < step.end_ns else before_ns or step.end_ns
+            self._model_ns += max(0, step.end_ns - began_ns)
             self._call_ids.model_responded()
         elif step.kind is Kind.USER:
             self._start_over()
