@@ -56,6 +56,7 @@ class Episode:
         alerts: what was last said about each loop.
         steps: the newest counted steps, at most 16.
         call: the record of the newest step's call; None if that step was no call.
+        loose: the record of all calls that are nearly the same as the newest step's, if some are.
         tool: the record of the newest step's tool; None if that step was no call.
         cycle: the cycle of at least two laps that the newest call goes on; None if there is none.
         repeats: whether the newest step repeats anything: a call, a cycle, or its tool's end.
@@ -73,8 +74,8 @@ class Episode:
 
     __slots__ = (
         "_acting", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent", "alerts",
-        "call", "closed", "cycle", "good", "handoffs", "iteration", "last_seen_ns", "repeats",
-        "run", "spoken", "steps", "stuck", "talk", "tokens", "tool", "turn_start",
+        "call", "closed", "cycle", "good", "handoffs", "iteration", "last_seen_ns", "loose",
+        "repeats", "run", "spoken", "steps", "stuck", "talk", "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -82,6 +83,7 @@ class Episode:
         self.agent = agent
         self.steps: deque[Step] = deque(maxlen=RING)
         self.call: CallRecord | None = None
+        self.loose: CallRecord | None = None
         self.tool: ToolRecord | None = None
         self.cycle: Cycle | None = None
         self.repeats = False
@@ -122,6 +124,10 @@ class Episode:
             deeds = None if self._others is None else self._others.get(agent)
         return None if deeds is None else deeds.evidence.earlier(action, args_key)
 
+    def gave(self, action: str, result_key: str) -> bool:
+        """Whether a tool has come to a result before, for the agent that acts now."""
+        return self._deeds.evidence.gave(action, result_key)
+
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""
         before_ns = self.last_seen_ns
@@ -133,14 +139,14 @@ class Episode:
         if step.kind is _TOOL or step.kind is _AGENT:
             counted = self._add_call(step)
         else:
-            counted = self._add_other(step)
+            counted = self._add_other(step, before_ns)
         if counted and handoffs is not None:
             handoffs.add(step, self._moment(step))
         return counted
 
-    def _add_other(self, step: Step) -> bool:
+    def _add_other(self, step: Step, before_ns: int) -> bool:
         if step.kind is Kind.RETRY:
-            self._deeds.evidence.replayed = self.iteration
+            self._deeds.evidence.replays += 1
             return False
         if step.kind is Kind.MODEL:
             self.tokens += step.tokens
@@ -176,7 +182,7 @@ class Episode:
         if step.end_ns > self.last_seen_ns:  # noqa: PLR1730 - max() takes four times as long
             self.last_seen_ns = step.end_ns
         self.closed = self.repeats = False
-        self.call = self.tool = self.cycle = None
+        self.call = self.loose = self.tool = self.cycle = None
 
     def condense(self) -> None:
         """Forget what happened long ago, to take little room while other runs are busier."""
@@ -187,7 +193,7 @@ class Episode:
         if self.talk is not None:
             self.talk.condense()
         self.steps.clear()
-        self.call = self.tool = self.cycle = None
+        self.call = self.loose = self.tool = self.cycle = None
         self.repeats = False
 
     def _start_over(self) -> None:
@@ -228,7 +234,8 @@ class Episode:
         evidence = deeds.evidence
         now = Moment(step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns)
         self.call = call = evidence.count_call(step, now, again=again)
-        self.tool = tool = evidence.count_tool(step, now, again=again)
+        self.loose = evidence.loose
+        self.tool = tool = evidence.tools.count(evidence, step, now, again=again)
         if step.outcome is not _EMPTY:
             self.good += evidence.moved
         if evidence.changed and self._others is not None:
@@ -238,14 +245,15 @@ class Episode:
         if deeds.rejections is not None or step.outcome in TURNED_DOWN:
             rejections = deeds.rejections = deeds.rejections or Rejections()
             rejections.take(step, now, moved=evidence.moved)
-        result = step.result_key if call.masked_key is None else f"~{call.masked_key}"
+        result = call.like
         if result is None and step.outcome not in FAILED:
             result = NOT_CAPTURED
-        if deeds.cycles.add(step.action, step.args_key, result, now, opens=opens):
+        args_key = step.loose_key or step.args_key
+        if deeds.cycles.add(step.action, args_key, result, now, opens=opens):
             self.cycle = deeds.cycles.longest(2)
         streak = tool.results or tool.failures
         in_row = 0 if streak is None else streak.count
-        if call.repeats >= 2 or in_row >= 2 or self.cycle is not None:
+        if self.loose is not None or call.repeats >= 2 or in_row >= 2 or self.cycle is not None:
             self.repeats = True
             self._health = self._judge_health(step, call, tool)
         else:

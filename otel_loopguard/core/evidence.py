@@ -8,6 +8,7 @@ something (a new call that was only acknowledged) begins a new epoch: repeats co
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.cycles import MAX_ROUND
@@ -18,37 +19,29 @@ from otel_loopguard.core.records import (
     CallRecord,
     Moment,
     Recent,
-    Streak,
-    ToolRecord,
-    newest,
-    remember,
 )
+from otel_loopguard.core.returned import Returned
+from otel_loopguard.core.streaks import CLOSE_ROUNDS, NEWS_WEIGHT, Tools, is_bare
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
 
 MAX_CALLS: Final = 256
 MAX_RESULTS: Final = 256
-MAX_TOOLS: Final = 64
 MASKED_WEIGHT: Final = 0.5
-NEWS_WEIGHT: Final = 0.45
-"""What a repeat counts when something else was learned since the time before."""
-CLOSE_ROUNDS: Final = 4
-"""What comes again more rounds later, with news in between, is no repeat."""
+NEAR_WEIGHT: Final = 0.8
+"""What a repeat counts whose result says almost nothing new."""
+MAX_SKETCHES: Final = 8
 MAX_ROUNDS: Final = 30
 """A call that comes back later than that has not come back."""
 NEXT_WEIGHT: Final = 0.75
 LATER_WEIGHT: Final = 0.5
 """What a repeat counts when results were not captured: in the very next round, or later."""
 
-BARE: Final = 32
-"""Up to this many characters a result is no more than an acknowledgement, unless it is empty."""
-
 # Before Python 3.12 it takes long to read a member from its enum.
-_ACK: Final = Outcome.ACK
 _EMPTY: Final = Outcome.EMPTY
 _OK: Final = Outcome.OK
-_PENDING: Final = Outcome.PENDING
+_SURE: Final = (1.0, MASKED_WEIGHT)
 _NOTHING_NEW: Final = FAILED | {Outcome.PENDING}
 
 
@@ -56,39 +49,47 @@ class Evidence:
     """The records of one run's calls and tools, and how much it has learned.
 
     Attributes:
+        tools: how often in a row each tool came to the same end.
         progress: how many steps brought something new, or changed something.
         moved: whether the newest call is one of them.
         epoch: how many steps changed something.
         changed: whether the newest call is one of them.
-        replayed: the last round before the provider played something again.
+        loose: the record of the calls nearly the same as the newest, if there were some before.
+        replays: how often the provider played something again.
     """
 
     __slots__ = (
-        "_calls", "_results", "_round", "_settled", "_settled_epoch", "_tools", "changed", "epoch",
-        "moved", "progress", "replayed",
+        "_alike", "_calls", "_results", "_round", "_settled", "_settled_epoch", "_sketched",
+        "changed", "epoch", "loose", "moved", "progress", "replays", "tools",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.progress = self.epoch = 0
         self.moved = self.changed = False
-        self.replayed = 0
+        self.replays = 0
+        self.loose: CallRecord | None = None
+        self._alike = False
+        self._sketched: deque[CallRecord] = deque()
         self._settled = self._settled_epoch = 0
         self._round: list[CallRecord] = []
         self._calls: Recent[tuple[str, str], CallRecord] = Recent(MAX_CALLS)
-        self._tools: dict[str, ToolRecord] = {}
+        self.tools = Tools()
         self._results: Recent[tuple[str, str], bool] = Recent(MAX_RESULTS)
 
     def clear(self) -> None:
         """Forget the records: what comes next repeats nothing."""
         self._round.clear()
+        self._sketched.clear()
         self._calls.clear()
-        self._tools.clear()
+        self.tools.clear()
         self._results.clear()
 
     def condense(self, limit: int) -> None:
         """Forget all but the newest records."""
+        while self._sketched:
+            self._sketched.pop().sketch = None
         self._calls.condense(limit)
-        self._tools = newest(self._tools, limit)
+        self.tools.condense(limit)
         self._results.condense(limit)
 
     def see_change(self) -> None:
@@ -113,45 +114,89 @@ class Evidence:
                 call.progress, call.epoch = self._settled, self._settled_epoch
         self._round.clear()
 
+    def gave(self, action: str, result_key: str) -> bool:
+        """Whether a tool has come to a result before."""
+        results, key = self._results, (action, result_key)
+        return key in results.new or key in results.old
+
     def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
-        calls = self._calls
+        self._alike = False
         key = None if step.args_key is None else (step.action, step.args_key)
-        known = None if key is None else calls.new.get(key) or calls.old.get(key)
-        if known is None:
-            seen = 0 if again else 1
-            call = CallRecord(now, now, seen, 1, 1, 1.0, step.result_key, step.masked_key)
+        call = self._count(key, step, now, again=again)
+        loose = None
+        if step.loose_key is not None:
+            call.loose_key = step.loose_key
+            loose = self._count((step.action, f"~{step.loose_key}"), step, now, again=again)
+        self.loose = None if loose is None or loose.seen == 1 else loose
+        self._learn(step, is_new=call.seen == 1 and (loose is None or loose.repeats == 1))
+        self._settled, self._settled_epoch = self.progress, self.epoch
+        self._settle(call)
+        if loose is not None:
+            self._settle(loose)
+        return call
+
+    def _count(
+        self, key: tuple[str, str] | None, step: Step, now: Moment, *, again: bool
+    ) -> CallRecord:
+        calls = self._calls
+        call = None if key is None else calls.new.get(key) or calls.old.get(key)
+        if call is None:
+            seen, result_key, masked_key = 0 if again else 1, step.result_key, step.masked_key
+            call = CallRecord(now, now, seen, 1, 1, 1.0, result_key, masked_key, result_key)
         else:
-            call = known
             self._recount(call, step, now, again=again)
-        self._learn(call, step)
-        self._settled = call.progress = self.progress
-        self._settled_epoch = call.epoch = self.epoch
-        if len(self._round) < MAX_ROUND:
-            self._round.append(call)
         if key is not None:
             calls.put(key, call)
         return call
 
+    def _settle(self, call: CallRecord) -> None:
+        call.progress, call.epoch, call.replays = self.progress, self.epoch, self.replays
+        if len(self._round) < MAX_ROUND:
+            self._round.append(call)
+
     def _recount(self, call: CallRecord, step: Step, now: Moment, *, again: bool) -> None:
         """Take another occurrence of a call that is known."""
         result_key, masked_key = step.result_key, step.masked_key
-        equal = result_key is not None and result_key == call.result_key
-        alike = masked_key is not None and masked_key == call.masked_key
-        unknown = result_key is None is call.result_key and step.outcome not in FAILED
+        weight = self._compare(call, step)
         if not again:
             call.seen += 1
-        if not (equal or alike):
+        if weight is None or not weight:
             call.same = 1
-        if not (equal or alike or unknown):
+        if weight is None:
             call.restart(now)
+            loosely = masked_key is not None or step.words is not None
+            call.like = f"~{masked_key or result_key}" if loosely else result_key
         elif not again and call.latest.iteration != now.iteration:
-            call.same += not unknown
-            self._weigh(call, step, now, 1.0 if equal else MASKED_WEIGHT if alike else 0.0)
-        if not equal or masked_key is not None:
+            call.same += weight > 0.0
+            self._weigh(call, step, now, weight)
+        if result_key != call.result_key or masked_key is not None:
             call.masked_key = masked_key
         call.result_key = result_key
         call.latest = now
+
+    def _compare(self, call: CallRecord, step: Step) -> float | None:
+        """What an equal result counts; 0.0 for unknown ones, None if the result is another one."""
+        result_key, masked_key = step.result_key, step.masked_key
+        if result_key == call.result_key:
+            if result_key is not None:
+                return 1.0
+            return 0.0 if step.outcome not in FAILED else None
+        near = 0 if step.words is None else self._sketch(call).take(step.words)
+        masked = masked_key is not None and masked_key == call.masked_key
+        self._alike = self._alike or masked or near > 0
+        if masked:
+            return MASKED_WEIGHT
+        return NEAR_WEIGHT * near or None
+
+    def _sketch(self, call: CallRecord) -> Returned:
+        """The words of a call's results; those of the call that was looked at first are dropped."""
+        if call.sketch is None:
+            call.sketch = Returned()
+            self._sketched.append(call)
+            if len(self._sketched) > MAX_SKETCHES:
+                self._sketched.popleft().sketch = None
+        return call.sketch
 
     def _weigh(self, call: CallRecord, step: Step, now: Moment, weight: float) -> None:
         """Add one equal occurrence, graded by how good the evidence is; 0.0 for an unknown one."""
@@ -160,14 +205,14 @@ class Evidence:
         if call.epoch != self.epoch or rounds > MAX_ROUNDS:
             call.restart(now)
             return
+        call.doubtful = call.doubtful or weight not in _SURE
         if weight == 0.0:
-            if latest.iteration <= self.replayed:
+            if call.replays != self.replays:
                 call.restart(now)
                 return
             weight = NEXT_WEIGHT if rounds == 1 else LATER_WEIGHT
-            call.doubtful = True
         elif call.progress != self.progress:
-            if rounds > CLOSE_ROUNDS or _is_bare(step):
+            if rounds > CLOSE_ROUNDS or is_bare(step):
                 call.restart(now)
                 return
             weight *= NEWS_WEIGHT
@@ -177,7 +222,7 @@ class Evidence:
         call.repeats += 1
         call.weight += weight
 
-    def _learn(self, call: CallRecord, step: Step) -> None:
+    def _learn(self, step: Step, *, is_new: bool) -> None:
         """Whether a step moved the run on, and whether it changed something.
 
         A result that is new to its tool is news. A new call whose result says little, or nothing at
@@ -189,17 +234,16 @@ class Evidence:
         news = result_key is not None and self._is_new(step.action, result_key)
         if step.masked_key is not None:
             news = self._is_new(step.action, step.masked_key) and news
-        if outcome in _NOTHING_NEW:
+        if outcome in _NOTHING_NEW or self._alike:
             return
-        if call.seen == 1:
-            bare = outcome is _EMPTY or _is_bare(step)
+        self.moved = news
+        if is_new:
+            bare = outcome is _EMPTY or is_bare(step)
             self.moved = news or bare or result_key is None
             if bare and (outcome is not _OK or not news):
                 self.changed = True
             elif self.moved:
                 self.changed = changes(step.action)
-        else:
-            self.moved = news
         self.progress += self.moved
         self.epoch += self.changed
 
@@ -208,52 +252,3 @@ class Evidence:
         known = key in results.new or key in results.old
         results.put(key, True)  # noqa: FBT003 - a set that knows its order
         return not known
-
-    def count_tool(self, step: Step, now: Moment, *, again: bool) -> ToolRecord:
-        """Take the same call for its tool's streaks, after `count_call`."""
-        tool = self._tools.get(step.action)
-        if tool is None:
-            tool = ToolRecord()
-            remember(self._tools, step.action, tool, MAX_TOOLS)
-        if step.outcome in FAILED:
-            key = step.error or step.outcome.value
-            tool.results = None
-            tool.failures = self._streak(tool.failures, key, step, now, again=again)
-            return tool
-        tool.failures = None
-        if step.result_key is None or step.outcome is _PENDING or _is_bare(step):
-            tool.results = None
-        else:
-            tool.results = self._streak(tool.results, step.result_key, step, now, again=False)
-        return tool
-
-    def _streak(
-        self, streak: Streak | None, key: str, step: Step, now: Moment, *, again: bool
-    ) -> Streak:
-        """A tool's streak of ends that are equal by `key`, one longer, or the start of another one.
-
-        What other calls changed in between ends it, and so does what they learned, unless the end
-        is empty or a failure and comes again soon; that its own arguments are new does not.
-        """
-        progress, epoch = self.progress, self.epoch
-        if streak is None or streak.key != key or streak.epoch != epoch - self.changed:
-            return self._new_streak(key, step, now)
-        weight = 1.0
-        if streak.progress != progress - self.moved:
-            if step.outcome is _OK or now.iteration - streak.latest.iteration > CLOSE_ROUNDS:
-                return self._new_streak(key, step, now)
-            weight = 1.0 if step.outcome is _EMPTY else NEWS_WEIGHT
-        streak.progress, streak.epoch = progress, epoch
-        streak.extend(step, now, weight, again=again)
-        return streak
-
-    def _new_streak(self, key: str, step: Step, now: Moment) -> Streak:
-        return Streak(
-            now, now, key, self.progress, self.epoch, 1, 1.0, (step.args_key,), (step.result_key,)
-        )
-
-
-def _is_bare(step: Step) -> bool:
-    if step.outcome is _ACK:
-        return True
-    return step.outcome is _OK and step.size is not None and step.size <= BARE

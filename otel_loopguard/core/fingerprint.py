@@ -23,6 +23,7 @@ from otel_loopguard.core.canonical import (
 )
 from otel_loopguard.core.masking import mask_parts
 from otel_loopguard.core.model import MISSING
+from otel_loopguard.core.returned import loose_form, words_of
 from otel_loopguard.core.texts import sample
 
 if TYPE_CHECKING:
@@ -36,6 +37,16 @@ _PLACEHOLDER: Final = re.compile(
     re.IGNORECASE,
 )
 _decode: Final = json.JSONDecoder(strict=False).raw_decode
+
+
+_LOOSE_CHARS: Final = 2_000
+_COSMETIC: Final = frozenset(
+    {
+        *("reason", "description", "explanation", "title", "displayname", "display", "label"),
+        *("note", "comment", "taskprogress", "thought", "thoughts", "timeout", "timeoutms"),
+        *("timeoutseconds", "verbose", "nonce", "requestid"),
+    }
+)
 
 
 class Printed(NamedTuple):
@@ -124,13 +135,32 @@ class Fingerprinter:
 
         None when nothing was hidden, so that the plain digest says all, or when it is unknown.
         """
+        return self.of_returned(value)[0]
+
+    def of_returned(self, value: object) -> tuple[str | None, tuple[int, ...] | None]:
+        """Returns the masked digest of a result, as `of_masked`, and its words, masked as well."""
         text = self._text(value)
         if text is None:
-            return None
+            return None, None
         head, middle, tail = mask_parts(text)
+        words = words_of(head)
         if head + middle + tail == text:
+            return None, words
+        return self.of_text(f"{head}\0{self.of_text(middle)}\0{tail}"), words
+
+    def of_loose(self, value: object) -> str | None:
+        """Returns the digest of arguments by their words, in any order and case.
+
+        Fields that only tell or time the call are left out. None for long arguments, and when
+        unknown.
+        """
+        kind = type(value)
+        if kind is not dict and _is_text(value):
+            value = self._parsed(value)
+        text = self._text(_essential(value))
+        if text is None or len(text) > _LOOSE_CHARS:
             return None
-        return self.of_text(f"{head}\0{self.of_text(middle)}\0{tail}")
+        return self.of_text("~" + loose_form(text))
 
     def _text(self, value: object) -> str | None:
         """What is masked of a result: a text as it is, of other values the texts in them bare."""
@@ -163,6 +193,18 @@ class Fingerprinter:
 
 def _is_text(value: object) -> TypeGuard[str]:
     return issubclass(type(value), str)  # isinstance() would run a `__class__` of the value's own
+
+
+def _essential(value: object, depth: int = 3) -> object:
+    """Arguments without the fields that only tell or time a call."""
+    if not depth or not isinstance(value, dict):
+        return value
+    fields = cast("dict[object, object]", value)
+    return {
+        name: _essential(inner, depth - 1)
+        for name, inner in fields.items()
+        if not isinstance(name, str) or name.replace("_", "").lower() not in _COSMETIC
+    }
 
 
 def is_placeholder(text: str) -> bool:

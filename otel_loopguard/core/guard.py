@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from otel_loopguard.core.model import (
+    MISSING,
     Finding,
     Kind,
     Observation,
@@ -21,6 +22,7 @@ from otel_loopguard.core.model import (
 )
 from otel_loopguard.core.outcome import classify
 from otel_loopguard.core.records import Alert, Spoken
+from otel_loopguard.core.returned import loose_key_of
 from otel_loopguard.core.runs import Runs
 from otel_loopguard.core.said import CUT, echoed, said_by
 from otel_loopguard.core.tasks import task_of, values_of
@@ -174,11 +176,13 @@ class Guard:
         episode = self._runs.get(run)
         handoffs = self._shared(outer) if episode is None else episode.handoffs
         earlier = None if episode is None else episode.earlier(action, args_key, its_agent or agent)
-        masked_key = None
+        masked_key = words = loose_key = None
         if recorded is not None:
             result_key, masked_key, size = recorded
         elif earlier is not None and earlier.result_key not in (None, result_key):
-            masked_key = printer.of_masked(result)
+            masked_key, words = printer.of_returned(result)
+        if args is not MISSING and kind is _TOOL:
+            loose_key = loose_key_of(printer, episode, action, args, earlier, result_key)
         if outcome is None:
             deep = earlier is not None or (size or 0) <= SHORT
             outcome = classify(result, error=error, deep=deep)
@@ -199,6 +203,7 @@ class Guard:
         return Step(
             kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
             its_agent or agent, start_ns, end_ns, tokens, size, span, said, target, task,
+            loose_key, words,
         )  # fmt: skip
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:

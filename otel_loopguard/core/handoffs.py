@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from otel_loopguard.core.alerts import Alerts
-from otel_loopguard.core.evidence import BARE
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Step
 from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT, Recent, remember
+from otel_loopguard.core.streaks import BARE
 from otel_loopguard.core.tasks import MIN_WORDS
 
 if TYPE_CHECKING:

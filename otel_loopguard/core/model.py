@@ -177,10 +177,9 @@ class Sighting(NamedTuple):
 class Step:
     """A sighting without its content: all that a run remembers of it.
 
-    A key is None where the value was not captured; it equals nothing. `masked_key` is the result's
-    digest with volatile values hidden, where hiding changed something and the same call had come
-    back with another result. `size` is its length, of a compaction the tokens that it left, `said`
-    the features of a model's text, `target` whom it hands over to, `task` what for.
+    A key is None where the value was not captured; it equals nothing. `masked_key` and `words` are
+    of another result that a call came back with, `loose_key` is a weaker `args_key`, `size` the
+    result's length, or the tokens that a compaction left, `said` what a text is like.
     """
 
     kind: Kind
@@ -202,6 +201,8 @@ class Step:
     said: Said | None = None
     target: str | None = None
     task: Task | None = None
+    loose_key: str | None = None
+    words: tuple[int, ...] | None = None
 
 
 class Finding(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Severity, SpanRef, Step
+    from otel_loopguard.core.returned import Returned
 
 MAX_STREAK_ARGS: Final = 8
 WAIT_NS: Final = 20_000_000_000
@@ -102,7 +103,11 @@ class CallRecord:
         weight: `repeats`, each graded by how good the evidence is.
         result_key: the newest result.
         masked_key: the newest result with its volatile values hidden, where that is known.
-        progress, epoch: what those of the run were after the newest occurrence.
+        like: stands for the newest result and stays while results are alike; with `~` before it
+            where it does not stand for one result alone.
+        loose_key: the weaker key of the call, where it is known.
+        sketch: the words of its results, while they differ.
+        progress, epoch, replays: what those of the run were after the newest occurrence.
         doubtful: whether some of `weight` is of results that are unknown or came after news.
         latest: the newest occurrence.
     """
@@ -115,8 +120,12 @@ class CallRecord:
     weight: float = 1.0
     result_key: str | None = None
     masked_key: str | None = None
+    like: str | None = None
+    loose_key: str | None = None
+    sketch: Returned | None = None
     progress: int = 0
     epoch: int = 0
+    replays: int = 0
     doubtful: bool = False
 
     def restart(self, now: Moment) -> None:

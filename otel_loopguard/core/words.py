@@ -94,6 +94,7 @@ SHORT: Final = (
         Outcome.ERROR,
         _any(
             r"^(?:failed|failure|could not|couldn't|cannot|can't|unable) (?:to )?\w+",
+            r"^(?:\w+ ){0,3}(?:timeout|timed out)\W{0,3}$",
             r"^(?:\S{1,80} ){0,3}(?:command not found|no such file or directory)$",
             r"^http(?:/[\d.]+)? [45]\d\d",
             r"^(?:fehlgeschlagen|konnte nicht|échec|impossible de|no se pudo|falló)",
@@ -103,7 +104,8 @@ SHORT: Final = (
     (
         Outcome.PENDING,
         _any(
-            r"still (?:running|processing|pending|building|waiting|in progress|working)",
+            r"^[^\n]{1,60}(?:\.\.\.|\u2026)$",
+            r"still (?:runs|running|processing|pending|building|waiting|in progress|working)",
             r"(?:is|are) not (?:yet )?(?:ready|finished|completed?|done)",
             r"not (?:ready|finished|completed?|done) yet",
             r"not yet (?:ready|finished|completed?|done)",
@@ -121,8 +123,8 @@ SHORT: Final = (
     (
         Outcome.EMPTY,
         _any(
-            r"^\W?(?:no|0|zero) (?:\w+ ){0,2}?(?:results?|match(?:es)?|hits?|items?|records?"
-            r"|files?)"
+            r"(?:^\W?|(?<=: ))(?:no|0|zero) (?:\w+ ){0,2}?"
+            r"(?:results?|match(?:es)?|hits?|items?|records?|files?)"
             r"(?: (?:were |was )?(?:found|returned|matched))?(?: for .{1,120})?\W{0,3}$",
             r"^\W?(?:nothing|none|no data|not) found\W{0,3}$|^\W?no (?:new )?output\W{0,3}$",
             r"^keine (?:ergebnisse|treffer|daten)(?: gefunden)?|^nichts gefunden",

@@ -42,12 +42,14 @@ class ToolCall(Action):
     Attributes:
         args_key, call_id, round_id: the arguments' digest, the provider's id of the call, and what
             the calls share that one response of the model asked for; None where unknown.
+        args: the arguments, until the call is done.
     """
 
-    __slots__ = ("args_key", "call_id", "round_id")
+    __slots__ = ("args", "args_key", "call_id", "round_id")
 
     role = Role.TOOL
     span_kind = SpanKind.INTERNAL
+    args: object
     args_key: str | None
     call_id: str | None
     round_id: str | None
@@ -86,7 +88,7 @@ class ToolCall(Action):
             if run is not OUTSIDE:
                 # By position: a name for each takes three times as long.
                 seen = Sighting(
-                    _TOOL, self.name, _HOOK, MISSING, self.args_key, result, failure, outcome,
+                    _TOOL, self.name, _HOOK, self.args, self.args_key, result, failure, outcome,
                     self.call_id, self.round_id, None, self.start_ns, end_ns, 0, self.where,
                 )  # fmt: skip
                 pipeline.see(run, seen, span, context=self.place)
@@ -175,5 +177,6 @@ def open_tool(
     call = ToolCall(
         pipeline, run, name, f"execute_tool {shown}", attributes, around, parent, later=later
     )
+    call.args = args
     call.args_key, call.call_id, call.round_id = args_key, call_id, round_id
     return call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ class Facts:
     doubtful: bool
     first_iteration: int
     results: int
+    loose: tuple[int, float, bool]
     failures: int
     failure_weight: float
     laps: list[int]
@@ -77,6 +79,8 @@ class History:
     def is_first(self, at: int) -> bool:
         """Whether a call comes for the first time, as far as its arguments are known."""
         step = self.steps[at]
+        if len(nearly := self.nearly(at)) > 1 and self.count_call(nearly)[1] > 1:
+            return False
         keys = [(each.action, each.args_key) for each in self.before(at)]
         return step.args_key is None or (step.action, step.args_key) not in keys
 
@@ -86,6 +90,7 @@ class History:
         of_tool = [each.result_key for each in self.before(at) if each.action == step.action]
         return step.result_key is not None and step.result_key not in of_tool
 
+    @lru_cache(maxsize=None)  # noqa: B019, UP033 - lives for one example
     def moved(self, at: int) -> bool:
         """Whether a step brought something new or changed something."""
         step = self.steps[at]
@@ -96,6 +101,7 @@ class History:
         says_little = step.result_key is None or is_bare(step)
         return self.is_news(at) or (says_little and self.is_first(at))
 
+    @lru_cache(maxsize=None)  # noqa: B019, UP033 - lives for one example
     def changed(self, at: int) -> bool:
         """Whether a step changed something, as far as one can tell."""
         step = self.steps[at]
@@ -114,23 +120,24 @@ class History:
         return not any(self.changed(at) for at in range(one + 1, other))
 
     def replayed(self, one: int, other: int) -> bool:
-        """Whether the provider played something again since the round of the first step began."""
-        return any(
-            step.kind is Kind.RETRY and self.rounds[at] >= self.rounds[one]
-            for at, step in enumerate(self.steps[:other])
-        )
+        """Whether the provider played something again between two steps."""
+        return any(step.kind is Kind.RETRY for step in self.steps[one + 1 : other])
 
     def last_of_round(self, one: int, other: int) -> int:
         """The last call before the second that is of the same round as the first."""
         return max(each for each in self.calls(other) if self.rounds[each] == self.rounds[one])
 
+    def worked(self, at: int) -> int:
+        """How long a model worked: all the time since the step before, unless it says so."""
+        step = self.steps[at]
+        known = [each.end_ns for each in self.steps[:at] if each.end_ns]
+        began = step.start_ns if step.start_ns < step.end_ns else max(known, default=step.end_ns)
+        return max(0, step.end_ns - began)
+
     def waited(self, one: int, other: int) -> bool:
         """Whether the second started long after the first, and no model worked meanwhile."""
-        worked = sum(
-            max(0, step.end_ns - step.start_ns)
-            for step in self.steps[one + 1 : other]
-            if step.kind is Kind.MODEL
-        )
+        models = (at for at in range(one + 1, other) if self.steps[at].kind is Kind.MODEL)
+        worked = sum(map(self.worked, models))
         first, second = self.steps[one], self.steps[other]
         return first.end_ns > 0 and second.start_ns - first.end_ns - worked >= WAIT
 
@@ -144,6 +151,18 @@ class History:
             each
             for each in [*self.calls(at), at]
             if (self.steps[each].action, self.steps[each].args_key) == key
+        ]
+
+    def nearly(self, at: int) -> list[int]:
+        """The calls nearly equal to this one, itself included; none if that is not known."""
+        step = self.steps[at]
+        if step.loose_key is None:
+            return []
+        key = (step.action, step.loose_key)
+        return [
+            each
+            for each in [*self.calls(at), at]
+            if (self.steps[each].action, self.steps[each].loose_key) == key
         ]
 
     def grade(self, one: int, other: int, since: int) -> tuple[float, bool] | None:
@@ -165,9 +184,9 @@ class History:
             weight = 0.45
         return weight * (0.25 if self.waited(one, other) else 1.0), doubtful
 
-    def count_call(self, at: int) -> tuple[int, int, float, bool, int]:
+    def count_call(self, occurrences: list[int]) -> tuple[int, int, float, bool, int]:
         """Equal results in a row; repeats and weight since it began to repeat; since when."""
-        steps, occurrences = self.steps, self.occurrences(at)
+        steps = self.steps
         same, repeats, weight, doubtful, first = 1, 1, 1.0, False, occurrences[0]
         for one, other in pairwise(occurrences):
             result = steps[other].result_key
@@ -229,7 +248,9 @@ class History:
             result = step.result_key
             if result is None and step.outcome not in FAILED:
                 result = "not captured"
-            sets.setdefault(self.rounds[at], {})[step.action, step.args_key] = result
+            sets.setdefault(self.rounds[at], {})[step.action, step.loose_key or step.args_key] = (
+                result
+            )
         rounds = [
             None if any(None in (key[1], value) for key, value in each.items()) else each
             for each in sets.values()
@@ -253,7 +274,8 @@ class History:
             if self.steps[each].action != self.steps[at].action:
                 break
             consecutive += 1
-        same, repeats, weight, doubtful, first = self.count_call(at)
+        same, repeats, weight, doubtful, first = self.count_call(self.occurrences(at))
+        nearly = self.nearly(at)
         failures, failure_weight = self.count_streak(at, "failure")
         return Facts(
             iteration=self.rounds[at],
@@ -265,6 +287,7 @@ class History:
             doubtful=doubtful,
             first_iteration=first,
             results=self.count_streak(at, "result")[0],
+            loose=self.count_call(nearly)[1:4] if len(nearly) > 1 else (0, 0.0, False),
             failures=failures,
             failure_weight=failure_weight,
             laps=self.laps(),

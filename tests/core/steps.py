@@ -19,6 +19,12 @@ SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
 PAGE = "The page lists the opening hours of all branches, sorted by city. " * 8
 
+
+def page(number: int) -> str:
+    """A page that says something else than all others."""
+    return " ".join(f"{word}{number}" for word in PAGE.split())
+
+
 Spoken = tuple[int, str, str]
 """At which step, which pattern, how bad."""
 

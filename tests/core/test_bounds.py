@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from otel_loopguard.core import alerts, callids, cycles, episode, evidence, records, runs
+from otel_loopguard.core import alerts, callids, cycles, episode, evidence, records, runs, streaks
 from otel_loopguard.core.episode import Episode
 from otel_loopguard.core.model import Kind, Outcome
 from otel_loopguard.core.records import newest, remember
@@ -42,21 +42,21 @@ def test_no_table_outgrows_its_limit() -> None:
             )
         )
         records_of = run._deeds.evidence
-        streaks = [run.tool.failures, run.tool.results] if run.tool else []
+        of_tool = [run.tool.failures, run.tool.results] if run.tool else []
         sizes = {
             "calls": len(records_of._calls),
-            "tools": len(records_of._tools),
+            "tools": len(records_of.tools),
             "results": len(records_of._results),
             "ids": len(run._call_ids._newer),
             "steps": len(run.steps),
             "round": len(run._deeds.cycles._calls),
-            "args": max((len(each.args) for each in streaks if each), default=0),
+            "args": max((len(each.args) for each in of_tool if each), default=0),
         }
         widest = {key: max(widest[key], size) for key, size in sizes.items()}
     assert widest.pop("args") <= records.MAX_STREAK_ARGS
     assert widest == {
         "calls": evidence.MAX_CALLS,
-        "tools": evidence.MAX_TOOLS,
+        "tools": streaks.MAX_TOOLS,
         "results": evidence.MAX_RESULTS,
         "ids": callids.MAX_IDS,
         "steps": episode.RING,

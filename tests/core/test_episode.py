@@ -46,6 +46,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
                 size=size,
                 round=draw(st.sampled_from([None, None, None, "one", "two"])),
                 error=draw(st.sampled_from([None, "TimeoutError"])),
+                loose_key=draw(st.sampled_from([None, None, "a", "b"])),
                 **times,
             )
         else:
@@ -56,7 +57,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
 
 
 def facts_of(episode: Episode) -> Facts:
-    call, tool_record = episode.call, episode.tool
+    call, loose, tool_record = episode.call, episode.loose, episode.tool
     assert call is not None
     assert tool_record is not None
     failures = tool_record.failures
@@ -70,6 +71,9 @@ def facts_of(episode: Episode) -> Facts:
         doubtful=call.doubtful,
         first_iteration=call.first.iteration,
         results=tool_record.results.count if tool_record.results else 0,
+        loose=(loose.repeats, pytest.approx(loose.weight), loose.doubtful)  # type: ignore[arg-type]
+        if loose
+        else (0, 0.0, False),
         failures=failures.count if failures else 0,
         failure_weight=pytest.approx(failures.weight if failures else 0.0),  # type: ignore[arg-type]
         laps=[episode._deeds.cycles.laps(period) for period in range(1, MAX_PERIOD + 1)],

@@ -37,6 +37,7 @@ from tests.core.steps import (
     failure,
     make_guard,
     observe,
+    page,
     seen,
     utterances,
 )
@@ -302,7 +303,7 @@ def test_stuck_names_the_agent() -> None:
 # -- healthy twins --------------------------------------------------------------------------------
 
 TWINS = {
-    "paging": [call("next_page", "", f"page {n} {PAGE}") for n in range(20)],
+    "paging": [call("next_page", "", page(n)) for n in range(20)],
     "polling until done": [
         *[call("job", "7", {"status": "running"})] * 9,
         call("job", "7", {"status": "done", "rows": 3}),

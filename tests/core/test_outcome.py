@@ -134,6 +134,13 @@ def test_a_failure_is_told_by_its_class_then_by_its_text(
 TEXTS = [
     # pending
     ("still running (job 7)", PENDING),
+    ("[no new output for 10 s; the command still runs]", PENDING),
+    ("[12%] construction en cours...", PENDING),
+    ("wird gebaut\u2026", PENDING),
+    ("timeout", ERROR),
+    ("request timed out.", ERROR),
+    ("no match", EMPTY),
+    ('Results for "no entry": no relevant results.', EMPTY),
     ("The build is not ready yet.", PENDING),
     ("Status: pending", PENDING),
     ("running", PENDING),

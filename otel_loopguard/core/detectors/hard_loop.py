@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _PENDING: Final = Outcome.PENDING
+_ARGS: Final = ("nearly the same arguments", "the same arguments")
 
 
 def _hands_over(step: Step) -> bool:
@@ -42,7 +43,9 @@ class HardLoop:
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
-        call, cycle = episode.call, episode.cycle
+        call, cycle, key = episode.call, episode.cycle, step.args_key
+        if episode.loose is not None and call is not None and episode.loose.weight > call.weight:
+            call, key = episode.loose, f"~{step.loose_key}"
         if call is None or call.repeats < 2 or step.args_key is None or step.outcome in FAILED:
             return None
         if (cycle is not None and cycle.period > 1) or _hands_over(step):
@@ -58,13 +61,13 @@ class HardLoop:
             episode,
             step,
             Pattern.HARD_LOOP,
-            key=f"{step.agent or ''}/{step.action}:{step.args_key}",
+            key=f"{step.agent or ''}/{step.action}:{key}",
             limits=(warning, inf if call.doubtful else critical),
             first=call.first,
             repeats=call.repeats,
             weight=call.weight,
-            evidence=f"{step.action} was called {call.repeats} times with the same arguments and "
-            f"gave {_answer(step)} each time",
+            evidence=f"{step.action} was called {call.repeats} times with "
+            f"{_ARGS[key is step.args_key]} and gave {_answer(step)} each time",
             suggested_action="wait_longer" if polls else "inject_correction",
             action=step.action,
             args_key=step.args_key,

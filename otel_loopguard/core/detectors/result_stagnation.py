@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _EMPTY: Final = Outcome.EMPTY
+_SAME: Final = "{} gave the same result {} times in a row, whatever its arguments"
+_SILENT: Final = (
+    "{} gave nothing {} times in a row, whatever its arguments; a tool that says nothing where it "
+    "failed is a suspected cause"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,14 @@ class ResultStagnation:
     only_repeats: ClassVar[bool] = True
     warning: int = field(default=3, metadata={"doc": "equal results of varied calls: warning"})
     critical: int = field(default=5, metadata={"doc": "equal results of varied calls: critical"})
-    small_warning: int = field(default=6, metadata={"doc": "equal empty or short results: warning"})
-    small_critical: int = field(
-        default=10, metadata={"doc": "equal empty or short results: critical"}
+    empty_warning: int = field(
+        default=5, metadata={"doc": "empty results of varied calls: warning"}
     )
+    empty_critical: int = field(
+        default=10, metadata={"doc": "empty results of varied calls: critical"}
+    )
+    small_warning: int = field(default=6, metadata={"doc": "equal short results: warning"})
+    small_critical: int = field(default=10, metadata={"doc": "equal short results: critical"})
     small: int = field(
         default=SHORT, metadata={"doc": "up to how many characters a result is short"}
     )
@@ -46,9 +55,10 @@ class ResultStagnation:
             return None
         empty = step.outcome is _EMPTY
         limits = (self.warning, self.critical)
-        if empty or (step.size or 0) <= self.small:
+        if empty:
+            limits = (self.empty_warning, self.empty_critical)
+        elif (step.size or 0) <= self.small:
             limits = (self.small_warning, self.small_critical)
-        what = "nothing" if empty else "the same result"
         return found(
             episode,
             step,
@@ -58,8 +68,9 @@ class ResultStagnation:
             first=streak.first,
             repeats=streak.count,
             weight=streak.weight,
-            evidence=f"{step.action} gave {what} {streak.count} times in a row, whatever its "
-            "arguments",
+            evidence=_SILENT.format(step.action, streak.count)
+            if empty
+            else _SAME.format(step.action, streak.count),
             suggested_action="inject_correction",
             action=step.action,
         )

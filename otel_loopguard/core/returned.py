@@ -1,0 +1,113 @@
+"""What the results of a call that comes back have in common, by their words.
+
+Needed only where a call returns with another result, so it is made there and not before.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.fingerprint import Fingerprinter
+    from otel_loopguard.core.records import CallRecord
+
+MAX_WORDS: Final = 256
+"""Words at the start of a result that are looked at."""
+MAX_KNOWN: Final = 1_024
+"""Different words of one call's results that are remembered."""
+MANY: Final = 25
+"""From so many words on, almost no new word means almost nothing new."""
+NEW_SHARE: Final = 0.2
+STEADY: Final = 2
+"""How often in a row nothing but the same id may have changed before it is known as volatile."""
+FEW: Final = 4
+"""How many words next to an id have to stay the same."""
+
+_WORD: Final = re.compile(r"[^\s\"'{}\[\](),:;=<>|]+")
+_NUMBER: Final = re.compile(r"[+-]?\d[\d.,/]*(?:%|[A-Za-wyz]{1,3})?")
+_NAME: Final = re.compile(r"\w+(?:[_-][iI][dD]|I[dD])")
+_PLAIN, _ID, _COUNT, _ID_NAME = range(4)
+
+
+def words_of(text: str) -> tuple[int, ...]:
+    """Returns the first 256 words of a text: what each is, as a number that says its kind too."""
+    words = islice(_WORD.finditer(text), MAX_WORDS)
+    return tuple(hash(match.group()) * 4 + _kind(match.group()) for match in words)
+
+
+def _kind(word: str) -> int:
+    if word.isalpha() or not any(map(str.isdigit, word)):
+        return _ID_NAME if _NAME.fullmatch(word) else _PLAIN
+    return _COUNT if _NUMBER.fullmatch(word) else _ID
+
+
+def loose_form(text: str) -> str:
+    """Returns the words of a text without their order and case."""
+    return "\0".join(sorted(_WORD.findall(text.casefold())))
+
+
+def loose_key_of(
+    printer: Fingerprinter,
+    episode: Episode | None,
+    action: str,
+    args: object,
+    earlier: CallRecord | None,
+    result_key: str | None,
+) -> str | None:
+    """The weaker key of a call that came back with another result, or with one that others got.
+
+    Where results are unknown, any call may be one.
+    """
+    if earlier is not None and earlier.loose_key is not None:
+        return earlier.loose_key
+    if result_key is not None:
+        if earlier is not None:
+            returns = earlier.result_key != result_key
+        else:
+            returns = episode is not None and episode.gave(action, result_key)
+        if not returns:
+            return None
+    return printer.of_loose(args)
+
+
+class Returned:
+    """The words of one call's results."""
+
+    __slots__ = ("_known", "_last", "_places", "_steady")
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+        self._last: tuple[int, ...] = ()
+        self._places: list[int] = []
+        self._steady = 0
+
+    def take(self, words: tuple[int, ...]) -> int:
+        """Take another result; of how many in a row it is known now that they say nothing new."""
+        known, all_words = self._known, set(words)
+        new = all_words - known
+        near = len(words) >= MANY and len(new) <= NEW_SHARE * len(all_words)
+        if len(known) + len(new) <= MAX_KNOWN:
+            known |= new
+        places = self._moving(words)
+        self._steady = 0 if not places else self._steady + 1 if places == self._places else 1
+        self._last, self._places = words, places
+        return STEADY if self._steady == STEADY else int(near or self._steady > STEADY)
+
+    def _moving(self, words: tuple[int, ...]) -> list[int]:
+        """Where ids stand that have changed, if nothing else has.
+
+        Several of them may be another thing each time, unless they stand under the names of ids.
+        """
+        last = self._last
+        if len(words) != len(last):
+            return []
+        moved = [at for at, word in enumerate(words) if word != last[at]]
+        if len(words) - len(moved) < FEW:
+            return []
+        if not all(words[at] % 4 == last[at] % 4 == _ID for at in moved):
+            return []
+        named = all(at and words[at - 1] % 4 == _ID_NAME for at in moved)
+        return moved if named or len(moved) == 1 else []
