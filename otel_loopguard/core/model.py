@@ -178,8 +178,7 @@ class Step:
     """A sighting without its content: all that a run remembers of it.
 
     A key is None where the value was not captured; it equals nothing. `masked_key` and `words` are
-    of another result that a call came back with, `loose_key` is a weaker `args_key`, `size` the
-    result's length, or the tokens that a compaction left, `said` what a text is like.
+    of another result that a call came back with, `loose_key` is a weaker `args_key`.
     """
 
     kind: Kind
