@@ -143,7 +143,7 @@ class Fingerprinter:
         if text is None:
             return None, None
         head, middle, tail = mask_parts(text)
-        words = words_of(head)
+        words = words_of(head, len(middle))
         if head + middle + tail == text:
             return None, words
         return self.of_text(f"{head}\0{self.of_text(middle)}\0{tail}"), words

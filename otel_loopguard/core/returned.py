@@ -6,7 +6,6 @@ Needed only where a call returns with another result, so it is made there and no
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -32,10 +31,14 @@ _NAME: Final = re.compile(r"\w+(?:[_-][iI][dD]|I[dD])")
 _PLAIN, _ID, _COUNT, _ID_NAME = range(4)
 
 
-def words_of(text: str) -> tuple[int, ...]:
-    """Returns the first 256 words of a text: what each is, as a number that says its kind too."""
-    words = islice(_WORD.finditer(text), MAX_WORDS)
-    return tuple(hash(match.group()) * 4 + _kind(match.group()) for match in words)
+def words_of(text: str, more: int = 0) -> tuple[int, ...]:
+    """Returns how long a text is, and its first 256 words.
+
+    The length is in words, with `more` characters besides. A word is a number that says what it is
+    and of which kind.
+    """
+    words: list[str] = _WORD.findall(text)
+    return (len(words) + more, *(hash(word) * 4 + _kind(word) for word in words[:MAX_WORDS]))
 
 
 def _kind(word: str) -> int:
@@ -76,19 +79,26 @@ def loose_key_of(
 class Returned:
     """The words of one call's results."""
 
-    __slots__ = ("_known", "_last", "_places", "_steady")
+    __slots__ = ("_known", "_last", "_longest", "_places", "_steady")
 
     def __init__(self) -> None:
         self._known: set[int] = set()
-        self._last: tuple[int, ...] = ()
+        self._last: list[int] = []
         self._places: list[int] = []
+        self._longest = 0
         self._steady = 0
 
-    def take(self, words: tuple[int, ...]) -> int:
-        """Take another result; of how many in a row it is known now that they say nothing new."""
+    def take(self, measured: tuple[int, ...]) -> int:
+        """Take another result; of how many in a row it is known now that they say nothing new.
+
+        One that is longer than all before says more: a log that grows is news.
+        """
+        length, *words = measured
         known, all_words = self._known, set(words)
         new = all_words - known
-        near = len(words) >= MANY and len(new) <= NEW_SHARE * len(all_words)
+        near = length <= self._longest and len(words) >= MANY
+        near = near and len(new) <= NEW_SHARE * len(all_words)
+        self._longest = max(length, self._longest)
         if len(known) + len(new) <= MAX_KNOWN:
             known |= new
         places = self._moving(words)
@@ -96,7 +106,7 @@ class Returned:
         self._last, self._places = words, places
         return STEADY if self._steady == STEADY else int(near or self._steady > STEADY)
 
-    def _moving(self, words: tuple[int, ...]) -> list[int]:
+    def _moving(self, words: list[int]) -> list[int]:
         """Where ids stand that have changed, if nothing else has.
 
         Several of them may be another thing each time, unless they stand under the names of ids.

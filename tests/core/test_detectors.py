@@ -87,6 +87,9 @@ def test_the_third_equal_step_is_a_warning_whatever_the_result(result: object) -
         pytest.param([call(result=MISSING)] * 3, id="three of which the results are not known"),
         pytest.param([Sighting(Kind.TOOL, "search", result=PAGE)] * 2, id="arguments not captured"),
         pytest.param([call(result=page(n)) for n in range(30)], id="the result changes"),
+        pytest.param(
+            [call(result="\n".join(PAGE.split()[:n])) for n in range(60, 90)], id="a log grows"
+        ),
         pytest.param([call(result=f"{n} errors left") for n in range(9, 0, -1)], id="a countdown"),
         pytest.param(
             [step for page in numbered("read", 5) for step in (call(), page)],
