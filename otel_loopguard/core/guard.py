@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from otel_loopguard.core.model import (
-    MISSING,
     Finding,
     Kind,
     Observation,
@@ -181,13 +180,12 @@ class Guard:
             result_key, masked_key, size = recorded
         elif earlier is not None and earlier.result_key not in (None, result_key):
             masked_key, words = printer.of_returned(result)
-        if args is not MISSING and kind is _TOOL:
-            loose_key = loose_key_of(printer, episode, action, args, earlier, result_key)
         if outcome is None:
             deep = earlier is not None or (size or 0) <= SHORT
             outcome = classify(result, error=error, deep=deep)
         said = None
         if kind is _TOOL:
+            loose_key = loose_key_of(printer, episode, action, args, earlier, result_key)
             said = None if size is None or size > SHORT else echoed(sighting)
         elif kind is _MODEL:
             said = said_by(sighting)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from otel_loopguard.core.model import MISSING
+
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
@@ -64,8 +66,8 @@ def loose_key_of(
 
     Where results are unknown, any call may be one.
     """
-    if earlier is not None and earlier.loose_key is not None:
-        return earlier.loose_key
+    if args is MISSING or (earlier is not None and earlier.loose_key is not None):
+        return None if earlier is None else earlier.loose_key
     if result_key is not None:
         if earlier is not None:
             returns = earlier.result_key != result_key
