@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 LIMIT = 4.99
 """Points by which precision and recall on all suites together may move: less than 5."""
 WORKERS = 2
+MOVES = 25
+"""How many moves a worker makes: what is loaded anew each time is never quite let go of."""
 
 Tallies = dict[str, Tally]
 _suites: list[Suite] = []  # each worker has its own
@@ -43,7 +45,7 @@ def main(suites: list[Suite]) -> int:
     inert, stuck = 0, list[str]()
     with (
         Figures("sensitivity") as figures,
-        multiprocessing.get_context("spawn").Pool(WORKERS, _take, (suites,)) as workers,
+        multiprocessing.get_context("spawn").Pool(WORKERS, _take, (suites,), MOVES) as workers,
     ):
         for move, tallies in zip(every, workers.imap(_after, every), strict=True):
             if isinstance(tallies, str):
