@@ -28,12 +28,11 @@ MAX_KNOWN: Final = 128
 ALIKE: Final = 0.5
 """The share of words from which on two instructions that name the same things are the same."""
 FEW: Final = 3
-"""Among so many agents or fewer hand-overs go round; among more they may be spread."""
+"""Among so many agents hand-overs go round; among more they may be spread."""
 MUCH: Final = 3
 """An errand that brought more news than this was worth it: asking again is another errand."""
 BRIEF: Final = 200
-"""A call that starts another agent says no more than so many characters; it has no answer yet. Nor
-does an agent need more to say that it passes a task on."""
+"""Who starts another agent, or says that it passes a task on, needs no more characters."""
 
 SHORTEST: Final = 2
 """A name of fewer characters may be in the name of any tool."""
@@ -49,8 +48,7 @@ class Errand:
     """One task that one agent gave to another, and how often.
 
     Attributes:
-        caller, target: who asks whom.
-        key, task: the instruction: its digest, and what it asks for if that is known.
+        caller, target, key, task: who asks whom; the instruction's digest, and what it asks for.
         first, times: since when and how often it was given, since it last brought much.
         first_idle, idle: since when and how often it was given since anything new came of it,
             where nothing of the caller's own words is new. After a wait it counts less.
@@ -130,8 +128,8 @@ class Handoffs:
     """
 
     __slots__ = (
-        "_agents", "_errands", "_given", "_known", "_last", "_news", "_passing", "alerts", "errand",
-        "passing", "relay",
+        "_agents", "_errands", "_given", "_known", "_last", "_movers", "_news", "_passing",
+        "alerts", "errand", "passing", "relay",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -142,6 +140,7 @@ class Handoffs:
         self._errands: list[Errand] = []
         self._known: Recent[str, None] = Recent(MAX_KNOWN)
         self._given: str | None = None
+        self._movers: dict[str, None] = {}
         self._last: tuple[Step, Moment] | None = None
         self._news = 0
         self._passing: Passing | None = None
@@ -156,8 +155,12 @@ class Handoffs:
     def named(self, caller: str | None, action: str, words: Iterable[object]) -> str | None:
         """The agent that a call names: as one of its arguments' values, or in the tool's name."""
         known = list(words)
-        found = [each for each in self._agents if each != caller and names(each, action, known)]
+        found = (each for each in self._agents if each != caller and names(each, action, known))
         return max(found, key=len, default=None)
+
+    def moves(self, action: str) -> bool:
+        """Whether a tool was seen to hand over: the agent that a call named acted next."""
+        return action in self._movers
 
     def passes(self, args_key: str | None) -> bool:
         """Whether a call would pass on the task that is under way."""
@@ -180,7 +183,7 @@ class Handoffs:
         self._last = (step, now)
 
     def _hand_over(self, agent: str, step: Step, now: Moment) -> None:
-        if step.target is not None and step.target != agent:
+        if step.target is not None and step.target != agent and step.kind is not Kind.TOOL:
             self._give(agent, step.target, step, now)
             self._given = step.target
             self._hand_on(agent, step, now)
@@ -200,6 +203,11 @@ class Handoffs:
         if self._last is None or self._last[0].agent == agent:
             return
         last, when = self._last
+        if last.kind is Kind.TOOL and last.target == agent and (last.size or 0) <= BRIEF:
+            caller = last.agent or ""  # its call named the agent that acts now, and said no more
+            self._give(caller, agent, replace(last, task=None), when)
+            self._hand_on(caller, last, when)
+            remember(self._movers, last.action, None, MAX_AGENTS)
         if self._given != agent and last.kind is Kind.MODEL and last.size:
             self._say(last, agent, when)
         self._given = None
@@ -270,17 +278,16 @@ class Handoffs:
 
     def _is_new(self, key: str) -> bool:
         known = self._known
-        is_new = key not in known.new and key not in known.old
+        is_known = key in known.new or key in known.old
         known.put(key, None)
-        return is_new
+        return not is_known
 
 
 def may_hand_over(before: Sequence[Step], step: Step) -> bool:
     """Whether a step is the first after those before it that tells of a second agent."""
     if step.target is not None:
         return True
-    agent = step.agent
-    return agent is not None and bool(before) and before[-1].agent not in (None, agent)
+    return step.agent is not None and bool(before) and before[-1].agent not in (None, step.agent)
 
 
 def names(agent: str, action: str, words: Iterable[object]) -> bool:

@@ -183,8 +183,17 @@ def ping_pong(laps: int, *, texts: bool) -> list[Sighting]:
 
 
 def test_agents_transfer_to_each_other_and_do_nothing() -> None:
-    assert spoken(ping_pong(3, texts=False))[0][1:] == ("delegation_loop", "warning")
+    assert spoken(ping_pong(4, texts=False))[0][1:] == ("delegation_loop", "warning")
     assert [each for each in utterances(ping_pong(6, texts=False)) if "hard" in each[1]] == []
+
+
+def test_a_call_that_only_names_an_agent_hands_nothing_over() -> None:
+    board = call("tasks", "x", "no open task", agent="lead")._replace(args={"owner": "worker"})
+    steps: list[Sighting] = [work(0), board]
+    for number in range(1, 6):
+        steps += [board, say(f"{PAGE}{number}", "lead")]
+    assert spoken(steps) == []
+    assert next(iter(utterances(steps)))[1:] == ("hard_loop", "warning")
 
 
 def test_agents_take_turns_and_write_something_new() -> None:

@@ -20,9 +20,11 @@ _PENDING: Final = Outcome.PENDING
 _ARGS: Final = ("nearly the same arguments", "the same arguments")
 
 
-def _hands_over(step: Step) -> bool:
+def _hands_over(episode: Episode, step: Step) -> bool:
     """Whether a call starts another agent and says no more: what that one does shows elsewhere."""
-    return step.target is not None and step.kind is Kind.TOOL and (step.size or 0) <= BRIEF
+    if step.target is None or step.kind is not Kind.TOOL or (step.size or 0) > BRIEF:
+        return False
+    return episode.handoffs is not None and episode.handoffs.moves(step.action)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class HardLoop:
             call, key = episode.loose, f"~{step.loose_key}"
         if call is None or call.repeats < 2 or step.args_key is None or step.outcome in FAILED:
             return None
-        if (cycle is not None and cycle.period > 1) or _hands_over(step):
+        if (cycle is not None and cycle.period > 1) or _hands_over(episode, step):
             return None
         told = episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if told is not None and told.iteration >= call.first.iteration:
