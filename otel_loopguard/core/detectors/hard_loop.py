@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.handoffs import BRIEF
-from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern
+from otel_loopguard.core.model import FAILED, Outcome, Pattern
 from otel_loopguard.core.names import waits
 
 if TYPE_CHECKING:
@@ -22,18 +22,16 @@ _ARGS: Final = ("nearly the same arguments", "the same arguments")
 
 def _hands_over(episode: Episode, step: Step) -> bool:
     """Whether a call starts another agent and says no more: what that one does shows elsewhere."""
-    if step.target is None or step.kind is not Kind.TOOL or (step.size or 0) > BRIEF:
-        return False
-    return episode.handoffs is not None and episode.handoffs.moves(step.action)
+    is_brief = step.target is not None and (step.size or 0) <= BRIEF
+    return is_brief and episode.handoffs is not None and episode.handoffs.moves(step.action)
 
 
 @dataclass(frozen=True, slots=True)
 class HardLoop:
     """An equal call with an equal result, again and again with nothing new learned between.
 
-    Results that say "not yet", and what is called between them, are polls and have a scale of
-    their own; failures are a retry storm.
-    Catches: search("x") -> the same page, three times; a call whose results differ in a timestamp.
+    Polls, whose results say "not yet", have a scale of their own; failures are a retry storm.
+    Catches: search("x") -> the same page, three times; results that differ in a timestamp only.
     Leaves alone: the same call with another result each time; a call repeated after other news.
     """
 
