@@ -10,6 +10,7 @@ from otel_loopguard.core.records import remember
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
+    from otel_loopguard.core.ranges import Ranges
     from otel_loopguard.core.rejections import Rejections
 
 MAX_AGENTS: Final = 16
@@ -25,18 +26,20 @@ class Deeds:
         consecutive: length of the streak of its newest tool.
         waits: how many rounds ago it was told to wait; the newest is 0.
         rejections: how its calls are turned down; None while none is.
+        ranges: the parts that it read; None before it read one.
         opened: the number within the run of its newest round.
     """
 
     __slots__ = (
         "_last_action", "_round", "_round_end_ns", "consecutive", "cycles", "evidence", "opened",
-        "rejections", "waits",
+        "ranges", "rejections", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.evidence = Evidence()
         self.cycles = Cycles()
         self.rejections: Rejections | None = None
+        self.ranges: Ranges | None = None
         self.consecutive = 0
         self.waits = MAX_PERIOD
         self.opened = 0
@@ -48,7 +51,7 @@ class Deeds:
         """Forget what was counted: what comes next repeats nothing."""
         self.evidence.clear()
         self.cycles.clear()
-        self.rejections = None
+        self.rejections = self.ranges = None
         self.consecutive = 0
         self._last_action = None
 

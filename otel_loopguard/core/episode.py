@@ -15,6 +15,7 @@ from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
 from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
+from otel_loopguard.core.ranges import Ranges
 from otel_loopguard.core.records import (
     CallRecord,
     Moment,
@@ -111,6 +112,11 @@ class Episode:
         return self._deeds.rejections
 
     @property
+    def ranges(self) -> Ranges | None:
+        """The parts that the agent that acts has read; None if it read none."""
+        return self._deeds.ranges
+
+    @property
     def consecutive(self) -> int:
         """Length of the streak of the newest tool."""
         return self._deeds.consecutive
@@ -159,6 +165,8 @@ class Episode:
             self._deeds.evidence.see_change()
             if self._others is not None:
                 self._others.see_change()
+        elif step.kind is Kind.COMPACT:
+            self._deeds.ranges = None  # what was read is no longer known
         if step.said is not None or self.talk is not None or step.kind in _TOLD:
             talk = self.talk = self.talk or Talk()
             now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
@@ -186,7 +194,7 @@ class Episode:
 
     def condense(self) -> None:
         """Forget what happened long ago, to take little room while other runs are busier."""
-        self._others = self.handoffs = None
+        self._others = self.handoffs = self._deeds.ranges = None
         self._deeds.evidence.condense(CONDENSED)
         self._call_ids.condense(CONDENSED)
         self.alerts.condense(CONDENSED)
@@ -258,6 +266,10 @@ class Episode:
             self._health = self._judge_health(step, call, tool)
         else:
             self._health = _HEALTHY
+        if step.extent is not None and not again:
+            ranges = deeds.ranges = deeds.ranges or Ranges()
+            ranges.take(step, step.extent, now, evidence)
+            self.repeats |= ranges.again is not None
         if self.talk is not None or step.said is not None:
             talk = self.talk = self.talk or Talk()
             moved = evidence.moved or step.result_key is None

@@ -13,6 +13,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.ranges import Extent
     from otel_loopguard.core.said import Said
     from otel_loopguard.core.tasks import Task
 
@@ -202,6 +203,7 @@ class Step:
     task: Task | None = None
     loose_key: str | None = None
     words: tuple[int, ...] | None = None
+    extent: Extent | None = None
 
 
 class Finding(NamedTuple):
