@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.cycles import MAX_PERIOD, Cycles
 from otel_loopguard.core.evidence import Evidence
+from otel_loopguard.core.ranges import Ranges
 from otel_loopguard.core.records import remember
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
-    from otel_loopguard.core.ranges import Ranges
+    from otel_loopguard.core.ranges import Extent
+    from otel_loopguard.core.records import Moment
     from otel_loopguard.core.rejections import Rejections
 
 MAX_AGENTS: Final = 16
@@ -80,6 +82,12 @@ class Deeds:
         """Take one more call for the streak of its tool."""
         self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1
         self._last_action = step.action
+
+    def read(self, step: Step, extent: Extent, now: Moment) -> bool:
+        """Take what part a call reads, after `evidence`; whether it was read before."""
+        ranges = self.ranges = self.ranges or Ranges()
+        ranges.take(step, extent, now, self.evidence)
+        return ranges.again is not None
 
 
 class Others:

@@ -15,18 +15,12 @@ from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
 from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
-from otel_loopguard.core.ranges import Ranges
-from otel_loopguard.core.records import (
-    CallRecord,
-    Moment,
-    Spoken,
-    ToolRecord,
-)
+from otel_loopguard.core.records import CallRecord, Moment, Spoken, ToolRecord
 from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
 from otel_loopguard.core.talk import Talk
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.cycles import Cycle
+    from otel_loopguard.core.ranges import Ranges
 
 RING: Final = 16
 CONDENSED: Final = 16
@@ -267,9 +261,7 @@ class Episode:
         else:
             self._health = _HEALTHY
         if step.extent is not None and not again:
-            ranges = deeds.ranges = deeds.ranges or Ranges()
-            ranges.take(step, step.extent, now, evidence)
-            self.repeats |= ranges.again is not None
+            self.repeats |= deeds.read(step, step.extent, now)
         if self.talk is not None or step.said is not None:
             talk = self.talk = self.talk or Talk()
             moved = evidence.moved or step.result_key is None

@@ -134,8 +134,7 @@ class Sighting(NamedTuple):
         kind, action, source: what kind of action, its tool's, model's or agent's name, who saw it.
         args: the arguments: a mapping, any object, or JSON text as models write it.
         args_key: their digest, where the seer has made it already (a tool may change them).
-        result: what the action gave back, for a model its text; for a failed one the text of the
-            failure, if known.
+        result: what the action gave back, for a model its text; of a failure its text, if known.
         error: the class of the failure (an exception's qualified name, or "error"); None if fine.
         outcome: set where the seer knows more than the values tell (an unknown tool, say).
         call_id: the provider's id of the call; attempts of one call share it.
@@ -147,8 +146,7 @@ class Sighting(NamedTuple):
         output_tokens: how many of `tokens` the model wrote, its reasoning included; of a
             compaction's, how many it left.
         recorded: the result's digests, where they were made already: for a span of ours in a file.
-        acts: whether a model's response asks for a tool.
-        parent: the run that this one is nested in, if any.
+        acts, parent: whether a model's response asks for a tool; the run around this one, if any.
     """
 
     kind: Kind
