@@ -99,19 +99,22 @@ def span(written: bytes, scope: str) -> SpanView:
         IndexError, KeyError, ValueError: it is none, or is not written in the usual way.
     """
     held = _spans.decode(written)
+    trace_id, span_id = held.trace_id.lower(), held.span_id.lower()
+    events = held.events
     return SpanView(
         held.name,
         otlp.kind(held.kind),
-        otlp.hexadecimal(held.trace_id),
-        otlp.hexadecimal(held.span_id),
+        trace_id,
+        span_id,
         held.parent_span_id.lower() or None,
         scope,
         int(held.start_time_unix_nano),
         int(held.end_time_unix_nano),
         held.status is not None and held.status.code in otlp.ERRORS,
         _attributes(held.attributes),
-        tuple((event.name, _attributes(event.attributes)) for event in held.events),
+        tuple([(event.name, _attributes(event.attributes)) for event in events]) if events else (),
         otlp.is_remote(held.flags),
+        (int(trace_id, 16), int(span_id, 16)),
     )
 
 

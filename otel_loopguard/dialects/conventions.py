@@ -25,9 +25,14 @@ _BY_NAME: Final = (openllmetry, genai, haystack)
 
 def read(view: SpanView, value_limit: int | None) -> Reading | None:
     """See `otel_loopguard.dialects.read`."""
-    dialect = next((each for key, each in _BY_ATTRIBUTE if key in view.attributes), haystack)
+    attributes = view.attributes
+    for key, dialect in _BY_ATTRIBUTE:  # noqa: B007 - the last one is meant
+        if key in attributes:
+            break
+    else:
+        dialect = haystack
     reading = dialect.read(view if value_limit is None else _without_cut(view, value_limit))
-    if reading and view.kind == "server" and reading.role is not Role.AGENT:
+    if view.kind == "server" and reading and reading.role is not Role.AGENT:
         return None
     return reading
 

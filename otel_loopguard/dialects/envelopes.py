@@ -60,8 +60,9 @@ def result(value: object, tool: str | None) -> Result:
 
 def message(value: object) -> Result:
     """A result without LangChain's `ToolMessage`, in any shape that it takes, or text blocks."""
-    if isinstance(value, str) and (shown := _SHOWN.fullmatch(value)):
-        return Result(shown[1], shown[2], shown[3] == "error")
+    if isinstance(value, str):
+        shown = _SHOWN.fullmatch(value) if value.startswith("content=") else None
+        return Result(shown[1], shown[2], shown[3] == "error") if shown else Result(value)
     held = mapping(value) or {}
     told = mapping(held.get("data" if held.get("type") == "tool" else "kwargs")) or {}
     if told.get("type") == "tool" and "tool_call_id" in told:

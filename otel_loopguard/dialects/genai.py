@@ -35,6 +35,8 @@ CONVERSATION: Final = "gen_ai.conversation.id"
 _AGENT: Final = ("gen_ai.agent.name", "gen_ai.workflow.name")
 _MODEL: Final = ("gen_ai.request.model", "gen_ai.response.model")
 _NAME: Final = {Role.TOOL: (TOOL,), Role.MODEL: _MODEL, Role.AGENT: _AGENT}
+_IS_TOOL: Final = Role.TOOL  # before Python 3.12 it takes long to read a member from its enum
+_IS_MODEL: Final = Role.MODEL
 _TOKENS: Final = (
     ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
@@ -63,14 +65,15 @@ def start(span_name: str, scope: str, attributes: Mapping[str, object]) -> Start
 
     `chat` alone is a common name for other things: it counts only from those known to be late.
     """
-    role, called = by_name(span_name)
     if OPERATION in attributes:
-        role = ROLES.get(str(attributes[OPERATION]))
-    elif role is Role.MODEL and not scope.startswith(_LATE):
-        return None
+        role, called = ROLES.get(str(attributes[OPERATION])), None
+    else:
+        role, called = by_name(span_name)
+        if role is Role.MODEL and not scope.startswith(_LATE):
+            return None
     if role is None:
         return None
-    called = name(attributes, *_NAME[role]) or called
+    called = name(attributes, *_NAME[role]) or called or by_name(span_name)[1]
     if called in _MERGED:
         return None
     return Start(role, called, name(attributes, CALL_ID), name(attributes, CONVERSATION))
@@ -80,11 +83,13 @@ def read(view: SpanView) -> Reading | None:
     """A span whose operation is a tool's, a model's or an agent's; None for any other."""
     attributes = view.attributes
     role = ROLES.get(str(attributes.get(OPERATION)))
-    action = name(attributes, *_NAME[role]) or by_name(view.name)[1] if role else None
+    if role is None:
+        return None
+    action = name(attributes, *_NAME[role]) or by_name(view.name)[1]
     conversation = name(attributes, CONVERSATION)
-    if role is Role.TOOL:
+    if role is _IS_TOOL:
         return None if action in _MERGED else _tool(view, action, conversation)
-    if role is Role.MODEL:
+    if role is _IS_MODEL:
         carries = build.shows_models_only(view.scope)
         return build.model(
             view,
@@ -98,16 +103,14 @@ def read(view: SpanView) -> Reading | None:
             agent=_agent(attributes),
             conversation_id=conversation,
         )
-    if role is Role.AGENT:
-        return build.agent(
-            view,
-            "genai",
-            action,
-            request=genai_content.messages(view, "user"),
-            response=genai_content.messages(view, "assistant"),
-            conversation_id=conversation,
-        )
-    return None
+    return build.agent(
+        view,
+        "genai",
+        action,
+        request=genai_content.messages(view, "user"),
+        response=genai_content.messages(view, "assistant"),
+        conversation_id=conversation,
+    )
 
 
 def _tool(view: SpanView, action: str | None, conversation_id: str | None) -> Reading | None:

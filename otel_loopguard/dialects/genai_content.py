@@ -51,8 +51,11 @@ def messages(view: SpanView, role: str) -> object:
     In an attribute, else in the event that carries that attribute, else in one event a message.
     """
     key, event, field = _MESSAGES[role]
-    for holder in (view.attributes, *(held for named, held in view.events if named == _DETAILS)):
-        if (found := content(holder, (key,))) is not MISSING:
+    found = content(view.attributes, (key,))
+    if found is not MISSING or not view.events:
+        return found
+    for named, held in view.events:
+        if named == _DETAILS and (found := content(held, (key,))) is not MISSING:
             return found
     said = (content(held, (field,)) for named, held in view.events if named == event)
     return [{"role": role, "content": each} for each in said]

@@ -109,7 +109,7 @@ def _joined(said: list[object]) -> object:
 
 
 def _items(messages: object) -> list[Mapping[str, object]]:
-    listed = sequence(messages) or sequence(load(messages))
+    listed = messages if type(messages) is list else sequence(messages) or sequence(load(messages))
     return [item for entry in listed if (item := mapping(entry)) is not None]
 
 
@@ -129,11 +129,11 @@ def _calls(message: Mapping[str, object]) -> Iterator[Asked]:
 
 def _call(part: Mapping[str, object], kind: object) -> Asked | None:
     """The tool call that a part asks for, if any."""
-    inner = mapping(part.get("toolUse"))
+    inner = mapping(part["toolUse"]) if "toolUse" in part else None
     if inner is None and kind not in _CALLS:
         return None
     call = inner or part
-    function = mapping(call.get("function")) or call
+    function = (mapping(call["function"]) if "function" in call else None) or call
     tool = name(function, "name")
     if tool is None:
         return None

@@ -67,11 +67,12 @@ def span(held: Mapping[str, object], scope: str) -> SpanView:
     """One span, read; raises what `found` raises."""
     flags = held.get("flags", 0)
     status = held.get("status")
+    trace_id, span_id = str(held["traceId"]).lower(), str(held["spanId"]).lower()
     return SpanView(
         str(held["name"]),
         kind(held.get("kind", 0)),
-        hexadecimal(held["traceId"]),
-        hexadecimal(held["spanId"]),
+        trace_id,
+        span_id,
         str(held.get("parentSpanId") or "").lower() or None,
         scope,
         _number(held.get("startTimeUnixNano", 0)),
@@ -80,6 +81,7 @@ def span(held: Mapping[str, object], scope: str) -> SpanView:
         _attributes(held),
         tuple((str(e.get("name", "")), _attributes(e)) for e in _list(held, "events")),
         isinstance(flags, int) and is_remote(flags),
+        (int(trace_id, 16), int(span_id, 16)),
     )
 
 

@@ -15,7 +15,8 @@ class SpanView(NamedTuple):
 
     Ids are lower-case hex. `kind` is internal, server, client, producer or consumer. `attributes`
     and those of `events` hold what the SDK or the file gave: primitives and sequences of them.
-    `is_remote` says that the parent is in another process.
+    `is_remote` says that the parent is in another process. `ids` are those of trace and span as
+    numbers, where the maker has them at hand.
     """
 
     name: str
@@ -30,11 +31,12 @@ class SpanView(NamedTuple):
     attributes: Mapping[str, object]
     events: tuple[tuple[str, Mapping[str, object]], ...] = ()
     is_remote: bool = False
+    ids: SpanRef | None = None
 
     @property
     def reference(self) -> SpanRef:
         """How a step names this span."""
-        return int(self.trace_id, 16), int(self.span_id, 16)
+        return self.ids or (int(self.trace_id, 16), int(self.span_id, 16))
 
     @property
     def is_local_root(self) -> bool:

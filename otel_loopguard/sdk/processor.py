@@ -194,4 +194,5 @@ def _view(span: ReadableSpan, where: trace.SpanContext) -> SpanView:
         is_error=not span.status.is_ok,
         attributes=span.attributes or {},
         events=tuple((event.name, event.attributes or {}) for event in span.events),
+        ids=(where.trace_id, where.span_id),
     )
