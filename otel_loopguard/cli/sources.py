@@ -86,7 +86,7 @@ class Source:
         self._raw: BinaryIO | None = None
         self._told = 0
 
-    def read(self) -> Iterator[Case | Piece | Broken]:
+    def read(self) -> Iterator[Case | list[Piece] | Broken]:
         """All that is in the file; what cannot be read is named and passed over."""
         try:
             with ExitStack() as stack:
@@ -117,7 +117,7 @@ class Source:
         unpacked = stack.enter_context(gzip.GzipFile(fileobj=buffered))
         return io.BufferedReader(cast("io.RawIOBase", unpacked))
 
-    def _read(self, lines: io.BufferedReader) -> Iterator[Case | Piece | Broken]:
+    def _read(self, lines: io.BufferedReader) -> Iterator[Case | list[Piece] | Broken]:
         number, line = 0, b"\n"
         while line and not line.strip():
             number, line = number + 1, lines.readline(LONGEST)
@@ -137,10 +137,10 @@ class Source:
         if self._share.has(number):
             yield Broken(self.name, number, reason)
 
-    def _line(self, line: bytes, number: int) -> Iterator[Case | Piece | Broken]:
+    def _line(self, line: bytes, number: int) -> Iterator[Case | list[Piece] | Broken]:
         pieces = split(line, number) if self._form == "otlp" else None
         if pieces is not None:
-            yield from pieces
+            yield pieces
             return
         try:
             value = json.loads(line)
@@ -148,11 +148,11 @@ class Source:
             yield from self._broken(number, f"no JSON ({fault})")
             return
         try:
-            yield from self._value(value, number, len(line))
+            yield self._value(value, number, len(line))
         except MALFORMED as fault:
             yield from self._broken(number, f"no {self._form or 'known'} line ({named(fault)})")
 
-    def _value(self, value: object, number: int, size: int) -> list[Case | Piece]:
+    def _value(self, value: object, number: int, size: int) -> Case | list[Piece]:
         form = self._form or archives.form_of(value)
         if form is None:
             raise ValueError("neither steps nor spans of OTLP, Jaeger or the SDK")
@@ -161,12 +161,12 @@ class Source:
             case = cast("Mapping[str, object]", value)
             if not isinstance(case["steps"], list):
                 raise ValueError("its steps are no list")
-            return [Case(number, case)] if self._share.has(number) else []
+            return Case(number, case) if self._share.has(number) else []
         found = list(archives.found(value, form))
         size = size // len(found) if found else 0
         return [Piece(archives.trace_of(each.held), each, size, number) for each in found]
 
-    def _document(self, first: bytes, rest: io.BufferedReader) -> Iterator[Piece | Broken]:
+    def _document(self, first: bytes, rest: io.BufferedReader) -> Iterator[list[Piece] | Broken]:
         text = io.TextIOWrapper(cast("BinaryIO", _Joined(first, rest)), "utf-8-sig")
         document = Document(text.read)
         try:
@@ -176,7 +176,7 @@ class Source:
                 except MALFORMED as fault:  # noqa: PERF203 - each is named
                     yield from self._broken(document.line, f"no span ({named(fault)})")
                 else:
-                    yield Piece(trace, found, document.size, document.line)
+                    yield [Piece(trace, found, document.size, document.line)]
         except ValueError as fault:
             yield from self._broken(document.line, f"no JSON ({fault})")
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.dialects.reading import Role
 
 if TYPE_CHECKING:
     from otel_loopguard.dialects.reading import Reading, Start
+
+
+# Before Python 3.12 it takes long to read a member from its enum.
+_AGENT: Final = Role.AGENT
+_MODEL: Final = Role.MODEL
 
 
 class Scope(Protocol):
@@ -52,7 +57,7 @@ class Call:
 
         Layers often know a model by different names.
         """
-        return role is self.role and (role is Role.MODEL or not name or name == (self.name or name))
+        return role is self.role and (role is _MODEL or not name or name == (self.name or name))
 
 
 def opens_run(start: Start | None, outer: Scope | None) -> bool:
@@ -62,7 +67,7 @@ def opens_run(start: Start | None, outer: Scope | None) -> bool:
         start: what is known of the span when it starts.
         outer: the run that it starts in.
     """
-    if start is None or start.role is not Role.AGENT:
+    if start is None or start.role is not _AGENT:
         return False
     if outer is None or not outer.scoped:
         return True
@@ -71,7 +76,7 @@ def opens_run(start: Start | None, outer: Scope | None) -> bool:
 
 def met_call(start: Start | None, span_id: int, around: Call | None) -> Call | None:
     """The call that a span of somebody else is in: one that it shows, else the one around it."""
-    if start is None or start.role is Role.AGENT:
+    if start is None or start.role is _AGENT:
         return around
     if around is not None and around.shown_by(start.role, start.name):
         return around
@@ -89,7 +94,7 @@ def tells(reading: Reading, run_id: str, call: Call | None, span_id: int) -> boo
         call: the call that it is in.
         span_id: its id.
     """
-    if reading.role is Role.AGENT:
+    if reading.role is _AGENT:
         return f"{span_id:016x}" == run_id
     return call is None or _is_first_to_tell(reading, call, span_id)
 
@@ -104,7 +109,7 @@ def _is_first_to_tell(reading: Reading, call: Call, span_id: int) -> bool:
         return True
     if call.told:
         return False
-    if reading.role is Role.MODEL:
+    if reading.role is _MODEL:
         shows_all = newest.result is not MISSING or bool(reading.asked)
     else:
         shows_all = newest.result is not MISSING and newest.args is not MISSING

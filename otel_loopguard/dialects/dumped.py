@@ -27,18 +27,20 @@ def span(held: Mapping[str, object]) -> SpanView:
     scope, status = held.get("scope"), held.get("status")
     status = mapping(status) or {"code": status}
     parent = held.get("parent_id")
+    trace_id, span_id = int(str(where["trace_id"]), 16), int(str(where["span_id"]), 16)
     return SpanView(
         str(held["name"]),
         str(held.get("kind", "")).rpartition(".")[2].lower() or "internal",
-        _id(where["trace_id"], 32),
-        _id(where["span_id"], 16),
-        _id(parent, 16) if parent else None,
+        f"{trace_id:032x}",
+        f"{span_id:016x}",
+        f"{int(str(parent), 16):016x}" if parent else None,
         str((mapping(scope) or {"name": scope or ""}).get("name", "")),
         _time(held.get("start_time", held.get("start_ns"))),
         _time(held.get("end_time", held.get("end_ns"))),
         _ERROR in (status.get("code"), status.get("status_code")) or held.get("is_error") is True,
         mapping(held.get("attributes")) or {},
         tuple(map(_event, cast("Iterable[object]", held.get("events") or ()))),
+        ids=(trace_id, span_id),
     )
 
 
@@ -48,10 +50,6 @@ def _event(event: object) -> tuple[str, Mapping[str, object]]:
         name, attributes = cast("tuple[object, object]", event)
         return str(name), mapping(attributes) or {}
     return str(held.get("name", "")), mapping(held.get("attributes")) or {}
-
-
-def _id(value: object, digits: int) -> str:
-    return f"{int(str(value), 16):0{digits}x}"
 
 
 def _time(value: object) -> int:

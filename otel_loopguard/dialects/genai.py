@@ -76,7 +76,7 @@ def start(span_name: str, scope: str, attributes: Mapping[str, object]) -> Start
     called = name(attributes, *_NAME[role]) or called or by_name(span_name)[1]
     if called in _MERGED:
         return None
-    return Start(role, called, name(attributes, CALL_ID), name(attributes, CONVERSATION))
+    return Start(role, called)
 
 
 def read(view: SpanView) -> Reading | None:

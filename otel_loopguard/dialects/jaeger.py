@@ -22,14 +22,14 @@ def span(held: Mapping[str, object]) -> SpanView:
         AttributeError, KeyError, TypeError, ValueError, IndexError: it is none.
     """
     tags = _tags(held.get("tags"))
-    trace_id = hexadecimal(held["traceID"])
+    trace_id, span_id = hexadecimal(held["traceID"]), hexadecimal(held["spanID"])
     start_ns = int(cast("int", held.get("startTime", 0))) * 1000
     kind = str(tags.get("span.kind"))
     return SpanView(
         str(held["operationName"]),
         kind if kind in _KINDS else "internal",
         trace_id.zfill(32),
-        hexadecimal(held["spanID"]).zfill(16),
+        span_id.zfill(16),
         _parent(held, trace_id),
         str(next((tags[key] for key in _SCOPE if key in tags), "")),
         start_ns,
@@ -37,6 +37,7 @@ def span(held: Mapping[str, object]) -> SpanView:
         tags.get("error") in (True, "true") or tags.get("otel.status_code") == "ERROR",
         tags,
         tuple(map(_event, _maps(held.get("logs")))),
+        ids=(int(trace_id, 16), int(span_id, 16)),
     )
 
 

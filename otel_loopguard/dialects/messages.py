@@ -109,7 +109,7 @@ def _joined(said: list[object]) -> object:
 
 
 def _items(messages: object) -> list[Mapping[str, object]]:
-    listed = messages if type(messages) is list else sequence(messages) or sequence(load(messages))
+    listed = sequence(messages) or sequence(load(messages))
     return [item for entry in listed if (item := mapping(entry)) is not None]
 
 

@@ -32,12 +32,7 @@ def start(span_name: str, _scope: str, attributes: Mapping[str, object]) -> Star
     role = _role(span_name, attributes)
     if role is None:
         return None
-    return Start(
-        role,
-        name(attributes, *_NAME[role]) or genai.by_name(span_name)[1],
-        name(attributes, *_CALL_ID),
-        name(attributes, *_CONVERSATION),
-    )
+    return Start(role, name(attributes, *_NAME[role]) or genai.by_name(span_name)[1])
 
 
 def read(view: SpanView) -> Reading | None:

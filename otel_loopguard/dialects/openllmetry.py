@@ -42,8 +42,7 @@ def start(span_name: str, scope: str, attributes: Mapping[str, object]) -> Start
         role = _SUFFIXES.get(span_name.rpartition(".")[2])
     if role is None:
         return None
-    named = name(attributes, *_NAME.get(role, ()))
-    return Start(role, named, name(attributes, genai.CALL_ID), _conversation(attributes))
+    return Start(role, name(attributes, *_NAME.get(role, ())))
 
 
 def read(view: SpanView) -> Reading | None:

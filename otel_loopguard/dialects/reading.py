@@ -30,14 +30,10 @@ class Start(NamedTuple):
     Attributes:
         role: what the span shows.
         name: the tool's, model's or agent's name, if known yet.
-        call_id: the provider's id of the tool call, if known yet.
-        conversation_id: the conversation, if known yet.
     """
 
     role: Role
     name: str | None = None
-    call_id: str | None = None
-    conversation_id: str | None = None
 
 
 class Reading(NamedTuple):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from otel_loopguard.dialects.reading import Reading, Start
     from otel_loopguard.dialects.view import SpanView
 
+_AGENT: Final = Role.AGENT  # before Python 3.12 it takes long to read a member from its enum
 MAX_KNOWN: Final = 10_000
 """How many spans of earlier pieces are remembered, for children that come later."""
 
@@ -78,19 +79,14 @@ class Replay:
         """What spans of one trace tell, in the order of time. Their own order does not matter."""
         views = {view.span_id: view for view in spans}
         known = self._place(views)
-        placed = [(view, known[view.span_id]) for view in views.values()]
-        moments = [
-            (view.end_ns, -here.depth, view.start_ns, number)
-            for number, (view, here) in enumerate(placed)
-        ]
-        moments += [
-            (view.start_ns, 1, view.start_ns, number)
-            for number, (view, _) in enumerate(placed)
-            if own.USER_TURN in view.attributes
-        ]
+        moments: list[tuple[int, int, int, int, SpanView, _Known]] = []
+        for number, (span_id, view) in enumerate(views.items()):
+            here, start_ns = known[span_id], view.start_ns
+            moments.append((view.end_ns, -here.depth, start_ns, number, view, here))
+            if own.USER_TURN in view.attributes:
+                moments.append((start_ns, 1, start_ns, number, view, here))
         moments.sort()
-        for _, order, _, number in moments:
-            view, here = placed[number]
+        for _, order, _, _, view, here in moments:
             if order == 1:
                 yield _user_turn(here.run, view)
             else:
@@ -117,28 +113,28 @@ class Replay:
         while len(self._before) > MAX_KNOWN:
             self._before.popitem(last=False)
 
-    def _end(self, view: SpanView, known: _Known) -> Iterator[Told]:
+    def _end(self, view: SpanView, known: _Known) -> list[Told]:
         reading = read(view)
+        ending = known.run
+        said: list[Told] = []
         if reading is not None:
+            run = ending.parent if reading.role is _AGENT else ending
             if own.RUN_ID in view.attributes:
-                yield from _own(view, reading, known.run)
-            elif tells(reading, known.run.id, known.call, int(view.span_id, 16)):
-                run = known.run.parent if reading.role is Role.AGENT else known.run
-                if run is not None:
-                    for seen in self._asked.take(run.id, reading, view):
-                        yield _told(run, seen, reading.dialect)
-        if view.span_id == known.run.id:
-            yield Told(known.run.id, None, known.run.agent, "")
+                said = _own(view, reading, run)
+            elif tells(reading, ending.id, known.call, view.reference[1]) and run is not None:
+                seen = self._asked.take(run.id, reading, view)
+                said = [_told(run, each, reading.dialect) for each in seen]
+        if view.span_id == ending.id:
+            said.append(Told(ending.id, None, ending.agent, ""))
+        return said
 
 
-def _own(view: SpanView, reading: Reading, run: Run | None) -> Iterator[Told]:
-    """A span that a hook of ours has told of: an agent's to the run around it, if to any."""
-    run = run.parent if run is not None and reading.role is Role.AGENT else run
+def _own(view: SpanView, reading: Reading, run: Run | None) -> list[Told]:
+    """A span that a hook of ours has told of, to the run that hears of it, if any."""
     if run is None or not reading.sightings:
-        return
+        return []
     seen = own.told(view, reading.sightings[-1])
-    if seen is not None:
-        yield _told(run, seen, "loopguard")
+    return [] if seen is None else [_told(run, seen, "loopguard")]
 
 
 def _told(run: Run, seen: Sighting, dialect: str) -> Told:
@@ -159,22 +155,24 @@ def _start(view: SpanView, parent: _Known | None) -> _Known:
     """What a span is part of, by what it says and by its parent, if that is known."""
     start = starts(view.name, view.scope, view.attributes)
     outer, around, depth = None, None, 0
-    if parent is not None and not view.is_local_root:
+    if view.is_local_root:
+        pass
+    elif parent is not None:
         outer, around, depth = parent.run, parent.call, parent.depth + 1
-    elif not view.is_local_root:
+    else:
         outer = Run(view.trace_id, scoped=False)  # as where the parent has ended already
     scope = outer if outer is not None and outer.scoped else None
+    call = met_call(start, view.reference[1], around)
     if own.RUN_ID in view.attributes:
         run = _own_run(str(view.attributes[own.RUN_ID]), view, start, outer, scope)
-        call = met_call(start, int(view.span_id, 16), around)
-        if call is not None and start is not None and start.role is not Role.AGENT:
+        if call is not None and start is not None and start.role is not _AGENT:
             call.told = True  # by our hook
         return _Known(run, call, depth)
     if start is not None and opens_run(start, outer):
         run = Run(view.span_id, start.name, foreign=True, parent=scope)
     else:
         run = outer or Run(view.span_id, scoped=False)
-    return _Known(run, met_call(start, int(view.span_id, 16), around), depth)
+    return _Known(run, call, depth)
 
 
 def _own_run(
@@ -183,6 +181,6 @@ def _own_run(
     """The run that a span names."""
     if outer is not None and outer.id == said:
         return outer
-    if start is not None and start.role is Role.AGENT:
+    if start is not None and start.role is _AGENT:
         return Run(said, start.name, parent=scope)
     return Run(said, name(view.attributes, "gen_ai.agent.name"), parent=scope)

@@ -43,6 +43,8 @@ def name(attributes: Mapping[str, object], *keys: str) -> str | None:
     """The first of the keys that holds a text which is neither blank nor a placeholder."""
     for key in keys:
         value = attributes.get(key)
+        if value is None:
+            continue
         if isinstance(value, str) and value and value not in _PLACEHOLDERS:
             return value
     return None
@@ -71,26 +73,27 @@ def load(value: object) -> object:
         return MISSING
     if not isinstance(value, str):
         return value
-    if len(value) <= _LONGEST_PLACEHOLDER and value in _PLACEHOLDERS:  # long ones: no hash
-        return MISSING
-    if value.endswith(_CUT):
+    # No hash of a long text.
+    if (len(value) <= _LONGEST_PLACEHOLDER and value in _PLACEHOLDERS) or value.endswith(_CUT):
         return MISSING
     if not value.startswith(("{", "[", '"')) or len(value) > PARSED:
         return value
-    try:
-        loaded, end = _decode(value)
-    except (ValueError, RecursionError):
-        return value
-    if end != len(value) and value[end:].strip(_BLANKS):
-        return value  # there is something behind it
+    loaded = _parsed(value)
     return MISSING if loaded in _HOLLOW else loaded
+
+
+def _parsed(text: str) -> object:
+    """What JSON text stands for; any other text as it is."""
+    try:
+        said, end = _decode(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if text[end:].strip(_BLANKS) else said
 
 
 def plain(value: object) -> object:
     """A result without the list of text blocks (`[{"text": ...}]`) that some put around it."""
-    if not isinstance(value, (list, tuple)):
-        return value
-    blocks = [mapping(item) for item in cast("Sequence[object]", value)]
+    blocks = [mapping(item) for item in sequence(value)]
     texts = [block.get("text") if block else None for block in blocks]
     if not texts or not all(isinstance(text, str) for text in texts):
         return value

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 HELD: Final = 32_000_000
 """Characters of JSON that are held back at most."""
@@ -35,7 +35,7 @@ class Window(Generic[_Span]):
         self._traces: OrderedDict[str, list[_Span]] = OrderedDict()
         self._sizes: dict[str, int] = {}
 
-    def add(self, trace: str, span: _Span, size: int) -> Iterator[tuple[str, list[_Span]]]:
+    def add(self, trace: str, span: _Span, size: int) -> Sequence[tuple[str, list[_Span]]]:
         """Take a span; gives the traces that are let go.
 
         Args:
@@ -53,8 +53,12 @@ class Window(Generic[_Span]):
             self._sizes[trace] += size
             self._traces.move_to_end(trace)
         self._held += size
+        if self._held <= self._limit:
+            return ()
+        gone: list[tuple[str, list[_Span]]] = []
         while self._held > self._limit:
-            yield self._let_go()
+            gone.append(self._let_go())
+        return gone
 
     def drain(self) -> Iterator[tuple[str, list[_Span]]]:
         """There is no more: let go of all traces, the one that has waited longest first."""

@@ -20,6 +20,7 @@ from otel_loopguard.dialects.window import Window
 VIEW = SpanView(
     "execute_tool search", "client", "0" * 31 + "a", "0" * 15 + "b", "0" * 15 + "c", "lib", 5_000,
     9_000, True, {"gen_ai.tool.name": "search", "n": 3}, (("exception", {"why": "x"}),),
+    ids=(10, 11),
 )  # fmt: skip
 
 

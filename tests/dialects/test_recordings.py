@@ -286,7 +286,5 @@ def test_what_is_said_at_the_start_is_not_taken_back(recording: str) -> None:
             assert reading is None or late
         elif reading is not None:
             assert start.role is reading.role
-            known = {step.call_id for step in reading.sightings} | {None}
-            assert start.call_id in known
         else:  # a graph's node, or a workflow that failed before it could say so
             assert view.scope == "openlit.instrumentation.langgraph"

@@ -355,8 +355,7 @@ def test_what_a_name_alone_says(name: str, scope: str) -> None:
 
 
 def test_attributes_at_the_start_come_first() -> None:
-    held = {**GENAI, "gen_ai.tool.call.id": "c1", "gen_ai.conversation.id": "t"}
-    assert starts("chat m", "app", held) == Start(Role.TOOL, "find", "c1", "t")
+    assert starts("chat m", "app", GENAI) == Start(Role.TOOL, "find")
     assert starts("execute_tool find", "app", {"gen_ai.operation.name": "other"}) is None
     assert starts("x", "app", {"openinference.span.kind": "LLM"}) == Start(Role.MODEL)
     assert starts("x", "app", {"traceloop.span.kind": "task"}) is None
