@@ -151,7 +151,7 @@ class Episode:
         if step.kind is Kind.MODEL:
             self.tokens += step.tokens
             began_ns = step.start_ns if step.start_ns < step.end_ns else before_ns or step.end_ns
-            self._model_ns += max(0, step.end_ns - began_ns)
+            self._model_ns += max(1, step.end_ns - began_ns)  # each model step is to show in it
             self._call_ids.model_responded()
         elif step.kind is Kind.USER:
             self._start_over()

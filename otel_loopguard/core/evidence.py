@@ -36,6 +36,12 @@ MAX_ROUNDS: Final = 30
 """A call that comes back later than that has not come back."""
 NEXT_WEIGHT: Final = 0.75
 LATER_WEIGHT: Final = 0.5
+AT_ONCE_WEIGHT: Final = 0.75
+"""What a repeat counts that the model has not asked for by itself, where it asks for the first."""
+STATUS: Final = 200
+"""Who waits for something is told in up to so many characters that it is not there."""
+FINAL_WEIGHT: Final = 0.45
+"""What a repeat counts that came after a wait, and says more than that."""
 """What a repeat counts when results were not captured: in the very next round, or later."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
@@ -59,8 +65,9 @@ class Evidence:
     """
 
     __slots__ = (
-        "_alike", "_calls", "_results", "_round", "_settled", "_settled_epoch", "_sketched",
-        "changed", "epoch", "loose", "moved", "progress", "replays", "tools",
+        "_alike", "_calls", "_heard", "_prompted", "_results", "_round", "_settled",
+        "_settled_epoch", "_sketched", "changed", "epoch", "loose", "moved", "progress", "replays",
+        "tools",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -69,6 +76,8 @@ class Evidence:
         self.replays = 0
         self.loose: CallRecord | None = None
         self._alike = False
+        self._heard = 0
+        self._prompted = -1
         self._sketched: deque[CallRecord] = deque()
         self._settled = self._settled_epoch = 0
         self._round: list[CallRecord] = []
@@ -122,6 +131,8 @@ class Evidence:
     def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
         self._alike = False
+        if now.model_ns != self._heard:
+            self._heard, self._prompted = now.model_ns, now.iteration
         key = None if step.args_key is None else (step.action, step.args_key)
         call = self._count(key, step, now, again=again)
         loose = None
@@ -212,13 +223,16 @@ class Evidence:
                 return
             weight = NEXT_WEIGHT if rounds == 1 else LATER_WEIGHT
         elif call.progress != self.progress:
-            if rounds > CLOSE_ROUNDS or is_bare(step):
+            if rounds > CLOSE_ROUNDS or _says_nothing(step):
                 call.restart(now)
                 return
             weight *= NEWS_WEIGHT
             call.doubtful = True
         if now.waited(step, latest):
-            weight *= WAIT_WEIGHT
+            final = step.outcome is _OK and (step.size or 0) > STATUS
+            weight *= FINAL_WEIGHT if final else WAIT_WEIGHT
+        elif now.model_ns == latest.model_ns and call.first.iteration <= self._prompted:
+            weight *= AT_ONCE_WEIGHT
         call.repeats += 1
         call.weight += weight
 
@@ -252,3 +266,8 @@ class Evidence:
         known = key in results.new or key in results.old
         results.put(key, True)  # noqa: FBT003 - a set that knows its order
         return not known
+
+
+def _says_nothing(step: Step) -> bool:
+    """Whether a result is an acknowledgement, or blank: so it may be each time."""
+    return is_bare(step) or (step.outcome is _EMPTY and not step.size)

@@ -49,6 +49,11 @@ class Task(NamedTuple):
         """Whether it can be told from "go on with the next one"."""
         return bool(self.names) or len(self.words) >= SPECIFIC
 
+    @property
+    def says_what(self) -> bool:
+        """Whether it also says what to do: arguments that only name an agent may ask about it."""
+        return self.is_specific and len(self.words) >= MIN_WORDS
+
     def same(self, other: Task, alike: float) -> bool:
         """Whether it is the same task: the same names, and the share `alike` of all words."""
         if self.names != other.names or min(len(self.words), len(other.words)) < MIN_WORDS:

@@ -45,6 +45,11 @@ def is_bare(step: Step) -> bool:
     return step.outcome in (Outcome.ACK, Outcome.EMPTY)
 
 
+def says_nothing(step: Step) -> bool:
+    """Whether a result, if it comes again after news, is no repeat."""
+    return not step.size if step.outcome is Outcome.EMPTY else is_bare(step)
+
+
 class History:
     """All steps of one run, in order; the newest one is a call."""
 
@@ -132,7 +137,7 @@ class History:
         step = self.steps[at]
         known = [each.end_ns for each in self.steps[:at] if each.end_ns]
         began = step.start_ns if step.start_ns < step.end_ns else max(known, default=step.end_ns)
-        return max(0, step.end_ns - began)
+        return max(1, step.end_ns - began)
 
     def waited(self, one: int, other: int) -> bool:
         """Whether the second started long after the first, and no model worked meanwhile."""
@@ -165,7 +170,7 @@ class History:
             if (self.steps[each].action, self.steps[each].loose_key) == key
         ]
 
-    def grade(self, one: int, other: int, since: int) -> tuple[float, bool] | None:
+    def grade(self, first: int, one: int, other: int, since: int) -> tuple[float, bool] | None:
         """What the second of two occurrences counts, and if that is doubtful; None if nothing.
 
         What was in between is looked for from `since` on.
@@ -178,11 +183,22 @@ class History:
             weight = 0.75 if apart == 1 else 0.5
         elif self.quiet(since, other):
             doubtful = False
-        elif apart > CLOSE or (is_bare(steps[other]) and steps[other].outcome is not Outcome.EMPTY):
+        elif apart > CLOSE or says_nothing(steps[other]):
             return None
         else:
             weight = 0.45
-        return weight * (0.25 if self.waited(one, other) else 1.0), doubtful
+        if self.waited(one, other):
+            final = steps[other].outcome is Outcome.OK and steps[other].size > 200
+            return weight * (0.45 if final else 0.25), doubtful
+        return weight * (0.75 if self.at_once(first, one, other) else 1.0), doubtful
+
+    def at_once(self, first: int, one: int, other: int) -> bool:
+        """Whether a model asked for several repeats at once, this one among them."""
+        models = [at for at in range(other) if self.steps[at].kind is Kind.MODEL]
+        if not models or models[-1] > one:
+            return False
+        asked = next(at for at in range(models[-1], other) if self.steps[at].kind is Kind.TOOL)
+        return self.rounds[first] <= self.rounds[asked]
 
     def count_call(self, occurrences: list[int]) -> tuple[int, int, float, bool, int]:
         """Equal results in a row; repeats and weight since it began to repeat; since when."""
@@ -196,7 +212,7 @@ class History:
             elif self.rounds[one] != self.rounds[other]:
                 same = 1 if unknown else same + 1
                 since = self.last_of_round(one, other) if repeats == 1 else one
-                graded = self.grade(one, other, since)
+                graded = self.grade(first, one, other, since)
                 if graded is None or (unknown and self.replayed(one, other)):
                     repeats, weight, doubtful, first = 1, 1.0, False, other
                 else:
@@ -215,7 +231,7 @@ class History:
         bare = is_bare(step) and step.outcome is not Outcome.EMPTY
         if bare or step.result_key is None or step.outcome is Outcome.PENDING:
             return None
-        return "result", step.result_key
+        return "result", "" if step.outcome is Outcome.EMPTY else step.result_key
 
     def count_streak(self, at: int, kind: str) -> tuple[int, float]:
         """How often in a row the tool came to this end, and the weight of that."""

@@ -224,7 +224,8 @@ def with_rounds_shuffled(case: Case, seed: int) -> Case:
 def after_healthy_steps(case: Case, count: int, seed: int = 0) -> Case:
     """First some steps that get somewhere, by the case's own tools and the agent that begins it.
 
-    Agents that others start are new, so they have done nothing before.
+    Agents that others start are new, so they have done nothing before. The last step is a call:
+    what a model says right before the case's own steps would be a part of them.
     """
     random = Random(seed)
     calls = [step for step in case["steps"] if step["kind"] == "tool"] or [{"tool": "look"}]
@@ -234,7 +235,7 @@ def after_healthy_steps(case: Case, count: int, seed: int = 0) -> Case:
     healthy: list[Step] = []
     for at in range(count):
         like, news = random.choice(calls), words(random, 40)
-        if at % 5 == 4:
+        if at % 5 == 4 and at < count - 1:
             healthy.append({**who, "kind": "model", "text": news})
         else:
             call = {"tool": like["tool"], "args": {"q": news[:40]}}

@@ -213,11 +213,26 @@ def test_a_step_between_polls_is_a_poll_too() -> None:
     assert first(*naps) == (3, "hard_loop", "warning")
 
 
-def test_steps_far_apart_count_less() -> None:
-    apart = [
-        call(start_ns=START + n * 30 * SECOND, end_ns=START + n * 30 * SECOND + 1) for n in range(9)
-    ]
-    assert utterances(apart) == [(9, "hard_loop", "warning")]
+@pytest.mark.parametrize(("result", "expected"), [("still cold", 9), (PAGE, 6)])
+def test_steps_far_apart_count_less(result: str, expected: int) -> None:
+    times = [START + n * 30 * SECOND for n in range(9)]
+    apart = [call(result=result, start_ns=time, end_ns=time + 1) for time in times]
+    assert utterances(apart) == [(expected, "hard_loop", "warning")]
+
+
+def test_what_a_model_asks_for_at_once_is_less_of_a_loop() -> None:
+    asks = seen(Kind.MODEL)
+    assert first(asks, *[call()] * 6) == (5, "hard_loop", "warning")
+    assert first(asks, *[call("look")], *[call()] * 6) == (5, "hard_loop", "warning")
+    assert first(*[asks, call()] * 6) == (6, "hard_loop", "warning")
+
+
+def test_a_command_that_says_nothing_may_come_between_news() -> None:
+    nap, none = call("shell", "sleep 5", ""), call("grep", "x", "[]")
+    news = numbered("read", 8)
+    assert first(*[step for new in news for step in (nap, new)]) is None
+    assert first(*[step for new in news for step in (none, new)]) is not None
+    assert first(*[nap] * 6) is not None
 
 
 def test_what_a_hard_loop_wastes() -> None:

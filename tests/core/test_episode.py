@@ -18,12 +18,16 @@ END_OF = {
     "other": (Outcome.OK, 500, "other page"),
     "bare": (Outcome.OK, 8, "7"),
     "ack": (Outcome.ACK, 2, "ok"),
-    "empty": (Outcome.EMPTY, 0, "nothing"),
+    "blank": (Outcome.EMPTY, 0, "nothing"),
+    "empty": (Outcome.EMPTY, 2, "[]"),
+    "small": (Outcome.OK, 90, "row"),
     "pending": (Outcome.PENDING, 9, "wait"),
     "error": (Outcome.ERROR, 40, "refused"),
     "no text": (Outcome.ERROR, 0, None),
     "unknown": (Outcome.UNKNOWN, 0, None),
 }
+BLANK = tool("shell", "a", "", size=0, outcome=Outcome.EMPTY)
+NONE = tool("search", "a", "[]", size=2, outcome=Outcome.EMPTY)
 
 
 @st.composite
@@ -122,6 +126,11 @@ def weight(*steps: Step) -> float:
         ([tool(), tool(), other(Kind.EFFECT), tool()], 1),
         ([tool(), tool(), other(Kind.USER), tool()], 1),
         ([tool(), tool(), other(Kind.MODEL), tool()], 3),
+        ([other(Kind.MODEL), tool(), tool(), tool()], 2.5),
+        ([other(Kind.MODEL), tool(), other(Kind.MODEL), tool(), other(Kind.MODEL), tool()], 3),
+        ([other(Kind.MODEL), tool("read", "b", "old"), tool(), tool(), tool()], 3),
+        ([step for n in range(4) for step in (BLANK, tool("read", "b", f"new {n}"))] + [BLANK], 1),
+        ([step for n in range(2) for step in (NONE, tool("read", "b", f"new {n}"))] + [NONE], 1.9),
         ([tool(), tool(), other(Kind.RETRY), tool()], 3),
     ],
 )
@@ -173,18 +182,22 @@ def test_volatile_values_do_not_break_a_cycle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pause", "worked", "expected"), [(19, 0, 3.0), (20, 0, 1.5), (30, 11, 3.0), (31, 11, 1.5)]
+    ("size", "pause", "worked", "expected"),
+    [
+        *[(90, 19, 0, 3.0), (90, 21, 0, 1.5), (90, 30, 11, 3.0), (90, 31, 11, 1.5)],
+        *[(900, 19, 0, 3.0), (900, 21, 0, 1.9), (900, 30, 11, 3.0), (900, 31, 11, 1.9)],
+    ],
 )
-def test_a_wait_that_no_model_work_covers_weighs_a_quarter(
-    pause: int, worked: int, expected: float
+def test_what_comes_again_after_a_wait_weighs_less_and_least_if_it_says_little(
+    size: int, pause: int, worked: int, expected: float
 ) -> None:
     now, steps = START, []
     for _ in range(3):
         model = other(Kind.MODEL, start_ns=now, end_ns=now + worked * SECOND)
         now += pause * SECOND
-        steps += [model, tool(start_ns=now, end_ns=now + SECOND)]
+        steps += [model, tool(size=size, start_ns=now, end_ns=now + SECOND)]
         now += SECOND
-    assert weight(*steps) == expected
+    assert weight(*steps) == pytest.approx(expected)
 
 
 def test_unknown_times_are_no_wait() -> None:

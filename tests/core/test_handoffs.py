@@ -95,6 +95,23 @@ def test_a_phrase_that_fits_any_task_is_no_task() -> None:
     assert spoken([hand("Please go on.") for _ in range(3)]) == [(3, "delegation_loop", "warning")]
 
 
+def test_a_call_that_only_names_an_agent_may_ask_about_it() -> None:
+    steps: list[Sighting] = []
+    for number in range(8):
+        board = {"owner": "worker", "status": "in_progress", "note": f"part {number} of the parser"}
+        steps += [
+            call("update", number, "ok", agent="worker"),
+            Sighting(
+                Kind.TOOL,
+                "list",
+                args={"owner": "worker", "status": "in_progress"},
+                result=[board],
+                agent="boss",
+            ),
+        ]
+    assert spoken(steps) == []
+
+
 def test_each_agent_has_its_own_errands() -> None:
     steps = [hand(TASK, target) for target in ("legal", "finance", "audit", "archive")]
     assert spoken(steps) == []

@@ -73,7 +73,7 @@ class DelegationLoop:
 
     def _errand(self, errand: Errand) -> _Round:
         limits, first, times = (self.warning, self.critical), errand.first_idle, errand.idle
-        if times < self.warning and errand.task is not None and errand.task.is_specific:
+        if times < self.warning and errand.task is not None and errand.task.says_what:
             limits, first = (self.little_warning, self.little_critical), errand.first
             times = errand.times
         said = f"one agent gave another the same task {times:.0f} times, with little or no result"
