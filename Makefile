@@ -40,9 +40,9 @@ check: $(READY) ## Format, lint, types, layers; a warning fails like an error
 	$(BIN)/python -W error -m compileall -q -f otel_loopguard tests examples
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-e2e: $(READY) ## Agents in processes of their own against real Jaeger, collector, Prometheus, Alertmanager
+e2e: $(READY) ## Agents against real Jaeger, collector, Prometheus, Alertmanager; SOAK=300 for longer
 	@$(BIN)/python -m tests.e2e.backends.find
-	$(BIN)/python -m pytest tests/e2e -m e2e
+	$(if $(SOAK),SOAK=$(SOAK)) $(if $(SQUEEZE),SQUEEZE=$(SQUEEZE)) $(BIN)/python -m pytest tests/e2e -m e2e
 
 jaeger: $(READY) ## A real Jaeger in the foreground, on its usual ports
 	@$(BIN)/python -m tests.e2e.backends.jaeger

@@ -3,8 +3,9 @@
 It forks the workers as a web server does. Each has RUNS runs at once; the first STUCK of them get
 stuck, and stay so until a line comes in; the others page through results, poll a job or try again
 until it works. Each stuck run makes `UTTERANCES` events. PAUSE is the seconds between two steps;
-with EARLY_S in the environment a stuck run works for that long first. When all runs have done what
-they do, each worker prints the median of the seconds that a call of a stuck run took.
+with EARLY_S in the environment a stuck run works for that long first, with SOAK_S the others begin
+anew for that long. When all runs have done what they do, each worker prints the median of the
+seconds that a call of a stuck run took.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ HEALTHY_AGENTS = ("pager", "poller", "retrier")
 REPEATS = 12
 FOREIGN = "a span of another instrumentation"
 EARLY_S = float(os.environ.get("EARLY_S", "0"))
+EARLY_CALLS = 20
+SOAK_S = float(os.environ.get("SOAK_S", "0"))
 TOOK_S: list[float] = []
 """How long each call of a stuck run took, with all that is told of it."""
 UTTERANCES = 3
@@ -55,9 +58,9 @@ def price(item: str, tries: list[int]) -> str:
 
 def loop(number: int, pause_s: float) -> None:
     """Repeat one call; then show a span of another instrumentation, while stuck."""
-    if EARLY_S:
-        search(f"something else {number}")
-        time.sleep(EARLY_S)
+    for page in range(EARLY_CALLS if EARLY_S else 0):
+        search(f"something else {number}, page {page}")
+        time.sleep(EARLY_S / EARLY_CALLS)
     for _ in range(REPEATS):
         start = time.perf_counter()
         search(f"the same {number}")
@@ -87,6 +90,10 @@ def run(
 ) -> None:
     """One run; it stays open until the end."""
     agents = STUCK_AGENTS if number < stuck else HEALTHY_AGENTS
+    until = time.monotonic() + SOAK_S
+    while number >= stuck and time.monotonic() < until:
+        with loopguard.run(agents[number % len(agents)]):
+            work(number, pause_s)
     with loopguard.run(agents[number % len(agents)]):
         (loop if number < stuck else work)(number, pause_s)
         done.wait()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.e2e.agents import Span, spans_of
 from tests.e2e.backends.collector import COLLECTOR, CONFIG, Collector
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tests.e2e.backends.jaeger import Jaeger
 
 FLEET = Path(__file__).with_name("fleet.py")
+FLOOD = Path(__file__).with_name("flood.py")
 JAEGER = CONFIG / "exporters" / "jaeger.yaml"
 
 
@@ -135,3 +137,30 @@ def eventually(holds: Callable[[], object], timeout_s: float = 30) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def doctor(endpoint: str, *options: str, protocol: str = "http/protobuf") -> dict[str, Any]:
+    """What it reports; its exit code agrees with that."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    given = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+        "OTEL_SERVICE_NAME": "visited",
+        "PYTHONPATH": str(CONFIG.parent),
+    }
+    command = [sys.executable, "-m", "otel_loopguard.cli", "doctor", "--json", *options]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**kept, **given}, check=False
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    report = json.loads(done.stdout)
+    assert report["ok"] is (done.returncode == 0)
+    return report
+
+
+def findings(report: dict[str, Any]) -> dict[str, str]:
+    """What is said under each name."""
+    found: dict[str, str] = {}
+    for each in report["findings"]:
+        found[each["id"]] = f"{found.get(each['id'], '')}{each['what']}; {each['fix']}\n"
+    return found

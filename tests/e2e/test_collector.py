@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from tests.e2e.agents import spans_of
+from tests.e2e.agents import say, spans_of
 from tests.e2e.backends.collector import MANIFEST
 from tests.e2e.fleet import FOREIGN, REPEATS, UTTERANCES
 from tests.e2e.oncall import Fleet, collector_before, events, eventually
@@ -25,9 +26,16 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
-SAMPLING = {"LOOPGUARD_DECISION_WAIT": "1s", "LOOPGUARD_SAMPLING_PERCENT": "0"}
-EARLY_S = "5"
-"""How long an agent works before it gets stuck: a sampler has long decided on its trace."""
+SQUEEZE = int(os.environ.get("SQUEEZE", "30"))
+"""How many times shorter all times are than in life, where an agent runs for twenty minutes and a
+sampler waits for half a minute; `make e2e SQUEEZE=10` takes two minutes over it."""
+RUN_S, DECISION_WAIT_S = 1200 / SQUEEZE, 30 // SQUEEZE
+EARLY_S = RUN_S * 0.8
+"""How long the agent works before it gets stuck: the sampler has decided on its trace long ago."""
+SAMPLING = {
+    "LOOPGUARD_DECISION_WAIT": f"{DECISION_WAIT_S}s",
+    "LOOPGUARD_SAMPLING_PERCENT": "0",
+}
 KEY = "sk-not-to-be-seen-by-anybody"
 
 
@@ -45,10 +53,23 @@ def test_a_late_deadlock_goes_around_the_sampler_that_would_drop_it(
         running.enter_context(plain)
         fleets = [
             running.enter_context(
-                Fleet(name, to.otlp_http, 1, 1, 1, EARLY_S=EARLY_S, OTEL_METRICS_EXPORTER="none")
+                Fleet(
+                    name,
+                    to.otlp_http,
+                    1,
+                    1,
+                    1,
+                    pause_s=(RUN_S - EARLY_S) / REPEATS,
+                    EARLY_S=str(EARLY_S),
+                    OTEL_METRICS_EXPORTER="none",
+                )
             )
             for name, to in (("late", collector), ("late-plain", plain))
         ]
+        say(
+            f"a run of 20 minutes, {SQUEEZE} times shorter: stuck after {EARLY_S:.0f} s, "
+            f"{EARLY_S / DECISION_WAIT_S:.0f} decision waits"
+        )
         for fleet in fleets:
             fleet.wait_until_stuck()
         assert eventually(lambda: FOREIGN in names(jaeger, "late"))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.backends.collector import COLLECTOR, CONFIG, Collector
+from tests.e2e.backends.collector import COLLECTOR, Collector
 from tests.e2e.backends.prometheus import Alertmanager, Pager, Prometheus
+from tests.e2e.oncall import JAEGER, doctor, findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,34 +19,6 @@ if TYPE_CHECKING:
     from tests.e2e.backends.jaeger import Jaeger
 
 pytestmark = pytest.mark.e2e
-JAEGER = CONFIG / "exporters" / "jaeger.yaml"
-
-
-def doctor(endpoint: str, *options: str, protocol: str = "http/protobuf") -> dict[str, Any]:
-    """What it reports; its exit code agrees with that."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    given = {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
-        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
-        "OTEL_SERVICE_NAME": "visited",
-        "PYTHONPATH": str(CONFIG.parent),
-    }
-    command = [sys.executable, "-m", "otel_loopguard.cli", "doctor", "--json", *options]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**kept, **given}, check=False
-    )
-    assert done.returncode in {0, 1}, done.stderr
-    report = json.loads(done.stdout)
-    assert report["ok"] is (done.returncode == 0)
-    return report
-
-
-def findings(report: dict[str, Any]) -> dict[str, str]:
-    """What is said under each name."""
-    found: dict[str, str] = {}
-    for each in report["findings"]:
-        found[each["id"]] = f"{found.get(each['id'], '')}{each['what']}; {each['fix']}\n"
-    return found
 
 
 class OtherName(Prometheus):
@@ -74,15 +44,14 @@ def test_the_line_as_we_ship_it(jaeger: Jaeger, collector: Collector) -> None:
         Alertmanager(pager) as alertmanager,
         Prometheus(collector, alertmanager) as prometheus,
     ):
-        url = f"http://127.0.0.1:{prometheus.ports[0]}"
-        report = doctor(collector.otlp_http, "--metrics", url)
+        report = doctor(collector.otlp_http, "--metrics", prometheus.url)
         assert report["ok"], findings(report)
         wanted = 'loopguard_deadlocks_total{gen_ai_agent_name="otel-loopguard doctor"}'
         until = time.monotonic() + 30
         while prometheus.total(wanted) != 1 and time.monotonic() < until:
             time.sleep(0.2)
         assert prometheus.total(wanted) == 1
-        again = doctor(collector.otlp_http, "--metrics", url)
+        again = doctor(collector.otlp_http, "--metrics", prometheus.url)
         assert again["ok"], findings(again)
         unborn = findings(again).get("not-yet-written", "")
         assert "loopguard_deadlocks_total" not in unborn
@@ -102,8 +71,7 @@ def test_rules_for_other_names(collector: Collector) -> None:
         until = time.monotonic() + 30
         while not prometheus.query("loopguard_stuck_runs") and time.monotonic() < until:
             time.sleep(0.2)
-        url = f"http://127.0.0.1:{prometheus.ports[0]}"
-        report = doctor(collector.otlp_http, "--metrics", url)
+        report = doctor(collector.otlp_http, "--metrics", prometheus.url)
     said = findings(report)["rule-watches-nothing"]
     assert "AgentStuck watches loopguard_stuck_run, which nobody writes" in said
     assert "watch loopguard_stuck_runs" in said

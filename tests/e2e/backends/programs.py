@@ -226,11 +226,19 @@ class Service:
 
     def kill(self) -> None:
         """End it without a warning, as a machine that loses its power would."""
+        os.kill(self._program(), 9)
+        self.stop()
+
+    def most_memory_mib(self) -> float:
+        """The most resident memory that it has had."""
+        status = Path(f"/proc/{self._program()}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+    def _program(self) -> int:
+        """The process id of the program, which is the first child of the shell that watches it."""
         assert self._process is not None
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        first = children.read_text().split()[0]
-        os.kill(int(first), 9)
-        self.stop()
+        return int(children.read_text().split()[0])
 
     def said(self) -> str:
         """The end of what it printed."""

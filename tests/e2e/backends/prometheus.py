@@ -81,6 +81,11 @@ class Prometheus(Service):
             "--enable-feature=exemplar-storage",
         ], {}
 
+    @property
+    def url(self) -> str:
+        """Its page and its API."""
+        return f"http://127.0.0.1:{self.ports[0]}"
+
     def is_up(self) -> bool:
         return self.answers(self.ports[0], "/-/ready") and bool(self.query("up"))
 
