@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FLEET = Path(__file__).with_name("fleet.py")
 FLOOD = Path(__file__).with_name("flood.py")
+WORKERS = Path(__file__).with_name("workers.py")
 JAEGER = CONFIG / "exporters" / "jaeger.yaml"
 
 
