@@ -68,6 +68,8 @@ class Sketch(NamedTuple):
 
 def sketch(text: str) -> Sketch | None:
     """Returns the sketch of a text; None for a blank one."""
+    if not text:
+        return None
     size = len(text)
     if size > 2 * END_CHARS:
         text = f"{text[:END_CHARS]} {text[-END_CHARS:]}"
@@ -141,6 +143,8 @@ def chant(text: str) -> tuple[int, int]:
         How many characters at the end are repetitions, and the length of the passage; zeros if
         these are fewer than four or shorter than 60 characters.
     """
+    if len(text) < CHANT_MIN:
+        return 0, 0
     tail = text[-CHANT_CHARS:]
     size = len(tail)
     probe, end = tail[-_PROBE:], size - 1

@@ -54,10 +54,14 @@ class AskedCalls:
             view: the span.
         """
         carried_ns = view.start_ns if reading.role is _MODEL else None
-        seen = [self.complete(run_id, each, carried_ns) for each in reading.sightings]
+        seen: list[Sighting] = []
+        for each in reading.sightings:
+            shown = self.complete(run_id, each, carried_ns)
+            if shown is not None:
+                seen.append(shown)
         if reading.asked:
             self.note(run_id, reading, view.span_id, view.end_ns)
-        return [each for each in seen if each is not None]
+        return seen
 
     def note(self, run_id: str, reading: Reading, round_id: str, now_ns: int) -> None:
         """Remember what a response asks for: a round of calls, and their arguments."""

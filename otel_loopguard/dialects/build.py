@@ -159,6 +159,7 @@ def agent(
 
 def tokens(attributes: Mapping[str, object], total: str, parts: tuple[tuple[str, ...], ...]) -> int:
     """Tokens of a model call: the sum of its parts (each under its first known name) or `total`."""
-    return sum(values.count(attributes, *names) for names in parts) or values.count(
-        attributes, total
-    )
+    found = 0
+    for names in parts:
+        found += values.count(attributes, *names)
+    return found or values.count(attributes, total)

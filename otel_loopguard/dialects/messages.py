@@ -104,6 +104,8 @@ def response(messages: object) -> Response:
 
 
 def _joined(said: list[object]) -> object:
+    if not said:
+        return MISSING
     texts = [part for part in said if isinstance(part, str) and part]
     return "\n".join(texts) if texts else MISSING
 
@@ -113,12 +115,13 @@ def _items(messages: object) -> list[Mapping[str, object]]:
     return [item for entry in listed if (item := mapping(entry)) is not None]
 
 
-def _parts(message: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+def _parts(message: Mapping[str, object]) -> list[Mapping[str, object]]:
     """The message itself, which may be a call, an answer or a text, and all that it holds."""
-    yield message
+    parts = [message]
     for key in ("parts", "content", "tool_calls"):
         if held := message.get(key):
-            yield from _items(held)
+            parts += _items(held)
+    return parts
 
 
 def _calls(message: Mapping[str, object]) -> Iterator[Asked]:

@@ -28,7 +28,7 @@ _decode: Final = json.JSONDecoder().raw_decode  # `loads` takes twice as long fo
 def mapping(value: object) -> Mapping[str, object] | None:
     """`value` if it is a mapping, else None."""
     if type(value) is dict:
-        return cast("Mapping[str, object]", value)
+        return value  # pyright: ignore[reportUnknownVariableType] - a call of `cast` takes longer
     if type(value) in _PLAIN or not isinstance(value, Mapping):  # the latter takes far longer
         return None
     return cast("Mapping[str, object]", value)
@@ -54,7 +54,7 @@ def count(attributes: Mapping[str, object], *keys: str) -> int:
     """The first of the keys that holds a positive whole number, else 0."""
     for key in keys:
         value = attributes.get(key)
-        if isinstance(value, int) and value > 0:
+        if value is not None and isinstance(value, int) and value > 0:
             return int(value)
     return 0
 
