@@ -161,7 +161,8 @@ class Episode:
                 self._others.see_change()
         elif step.kind is Kind.COMPACT:
             self._deeds.ranges = None  # what was read is no longer known
-        if step.said is not None or self.talk is not None or step.kind in _TOLD:
+        told = step.kind in _TOLD or step.error is not None
+        if step.said is not None or self.talk is not None or told:
             talk = self.talk = self.talk or Talk()
             now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
             self.repeats = talk.take(step, now)

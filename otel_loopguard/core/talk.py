@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.dialogue import Dialogue
 from otel_loopguard.core.model import Kind, Outcome
+from otel_loopguard.core.records import Streak
 from otel_loopguard.core.turns import Turns
 from otel_loopguard.core.window import CAP, Window
 
@@ -25,14 +26,16 @@ class Talk:
         turns: what they said.
         window: what was cut off and compacted; None before anything was.
         dialogue: what agents said to each other since one handed over; None if somebody acted.
+        failures: how often in a row the models did not answer at all; None after an answer.
     """
 
-    __slots__ = ("dialogue", "turns", "window")
+    __slots__ = ("dialogue", "failures", "turns", "window")
 
     def __init__(self) -> None:
         self.turns = Turns()
         self.window: Window | None = None
         self.dialogue: Dialogue | None = None
+        self.failures: Streak | None = None
 
     def take(self, step: Step, now: Moment) -> bool:
         """Take a step that is no call; whether it goes on with anything."""
@@ -44,13 +47,16 @@ class Talk:
             return self.window.compacted(step, now)
         self.turns.interrupted()
         self.dialogue = (self.dialogue or Dialogue()) if step.kind is Kind.HANDOFF else None
-        if self.window is not None and step.kind is Kind.USER:
-            self.window.start_over()
+        if step.kind is Kind.USER:
+            self.failures = None
+            if self.window is not None:
+                self.window.start_over()
         return False
 
     def _hear(self, step: Step, now: Moment) -> bool:
         if step.error is not None:
-            return False
+            return self._fail(step, now)
+        self.failures = None
         said = step.said
         if step.outcome is _TRUNCATED or (said is not None and said.wrote >= CAP):
             self.window = self.window or Window()
@@ -59,6 +65,14 @@ class Talk:
             self.dialogue.hear(step.agent, said.sketch, now)
             cut |= self.dialogue.circling is not None
         return self.turns.take(step, said, now) or cut
+
+    def _fail(self, step: Step, now: Moment) -> bool:
+        """A model did not answer. Which one, and how the failure is worded, is all the same."""
+        if self.failures is None:
+            self.failures = Streak(now, now, "", 0, 0, 1, 1.0, (), ())
+            return False
+        self.failures.extend(step, now, 1.0, again=True)
+        return True
 
     def called(self, step: Step, call: CallRecord, now: Moment, *, moved: bool) -> bool:
         """Take a call; whether it goes on with anything.

@@ -499,6 +499,39 @@ def test_what_a_storm_says() -> None:
 # -- iteration_budget -----------------------------------------------------------------------------
 
 
+def silent(number: int, **more: object) -> Sighting:
+    """A model that does not answer."""
+    text = f"limit reached, resets in {5400 - number} s"
+    return seen(Kind.MODEL, agent=f"worker-{number}", error="RateLimit", result=text, **more)
+
+
+def test_models_that_do_not_answer() -> None:
+    told = utterances([silent(n) for n in range(12)])
+    assert told == [(6, "retry_storm", "warning"), (12, "retry_storm", "critical")]
+    evidence = finding(*[silent(n) for n in range(6)]).evidence
+    assert evidence == "model failed 6 times in a row without an answer between"
+    with_calls = [step for n in range(6) for step in (silent(n), call("read", n, page(n)))]
+    assert first(*with_calls) == (11, "retry_storm", "warning")
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param(seen(Kind.MODEL, result="Here is the answer."), id="an answer"),
+        pytest.param(seen(Kind.USER), id="a user who tries again"),
+    ],
+)
+def test_models_that_answer_again(between: Sighting) -> None:
+    fails = [silent(n) for n in range(5)]
+    assert utterances([*fails, between, *fails]) == []
+
+
+def test_clients_that_back_off() -> None:
+    times = [START + n * 60 * SECOND for n in range(9)]
+    fails = [silent(n, start_ns=time, end_ns=time + SECOND) for n, time in enumerate(times)]
+    assert utterances(fails) == []
+
+
 def budget(limit: int, sightings: list[Sighting]) -> list[Spoken]:
     return utterances(sightings, make_guard(detectors=[IterationBudget(limit=limit)]))
 

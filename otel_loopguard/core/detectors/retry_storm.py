@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
-from otel_loopguard.core.model import Pattern
+from otel_loopguard.core.model import Kind, Pattern
 from otel_loopguard.core.rejections import TURNED_DOWN
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ class RetryStorm:
     another try: they have to fail more often, and more so if the texts differ too. Attempts
     of one call count each; one that waited counts less. Refusals, unknown tools and arguments that
     do not fit are patterns of their own.
-    Catches: a refused connection three times with the same arguments; four times the same message
-    for different ones.
+    Models that do not answer are one tool, whichever they are: clients ask again by themselves.
+    Catches: a refused connection three times with the same arguments; a rate limit that six models
+    in a row run into.
     Leaves alone: two failures and a success; a test that fails between edits that succeed.
     """
 
@@ -38,16 +39,23 @@ class RetryStorm:
     mixed_critical: int = field(
         default=10, metadata={"doc": "failures of varied calls with varied messages: critical"}
     )
+    model_warning: int = field(default=6, metadata={"doc": "models that do not answer: warning"})
+    model_critical: int = field(default=12, metadata={"doc": "models that do not answer: critical"})
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
-        streak = episode.tool.failures if episode.tool is not None else None
+        of = episode.talk if step.kind is Kind.MODEL else episode.tool
+        streak = None if of is None else of.failures
         if streak is None or streak.count < 2 or step.outcome in TURNED_DOWN:
             return None
         equal = streak.args == (step.args_key,) and step.args_key is not None
         alike = len(streak.texts) == 1 and None not in streak.texts
-        limits = (self.varied_warning, self.varied_critical)
-        if equal:
+        limits, action = (self.varied_warning, self.varied_critical), step.action
+        how = f"in the same way, with {'the same' if equal else 'different'} arguments"
+        if step.kind is Kind.MODEL:
+            limits = (self.model_warning, self.model_critical)
+            action, how = "model", "without an answer between"
+        elif equal:
             limits = (self.warning, self.critical)
         elif not alike:
             limits = (self.mixed_warning, self.mixed_critical)
@@ -55,14 +63,13 @@ class RetryStorm:
             episode,
             step,
             Pattern.RETRY_STORM,
-            key=f"{step.action}:{streak.key}",
+            key=f"{action}:{streak.key}",
             limits=limits,
             first=streak.first,
             repeats=streak.count,
             weight=streak.weight,
-            evidence=f"{step.action} failed {streak.count} times in a row in the same way, "
-            f"{'with the same' if equal else 'with different'} arguments",
+            evidence=f"{action} failed {streak.count} times in a row {how}",
             suggested_action="activate_circuit_breaker",
-            action=step.action,
+            action=action,
             args_key=step.args_key if equal else None,
         )
