@@ -53,7 +53,7 @@ class Episode:
         call: the record of the newest step's call; None if that step was no call.
         loose: the record of all calls that are nearly the same as the newest step's, if some are.
         tool: the record of the newest step's tool; None if that step was no call.
-        cycle: the cycle of at least two laps that the newest call goes on; None if there is none.
+        cycle: the cycle of at least two laps that the newest call goes on, or None.
         repeats: whether the newest step repeats anything: a call, a cycle, or its tool's end.
         iteration: number of tool rounds so far; a parallel round is one.
         turn_start: the iteration at which the user last spoke.
@@ -252,8 +252,8 @@ class Episode:
         if result is None and step.outcome not in FAILED:
             result = NOT_CAPTURED
         args_key = step.loose_key or step.args_key
-        if deeds.cycles.add(step.action, args_key, result, now, opens=opens):
-            self.cycle = deeds.cycles.longest(2)
+        goes_on = deeds.cycles.add(step.action, args_key, result, now, opens=opens)
+        self.cycle = (deeds.cycles.longest(2) if goes_on else None) or evidence.tour
         streak = tool.results or tool.failures
         in_row = 0 if streak is None else streak.count
         if self.loose is not None or call.repeats >= 2 or in_row >= 2 or self.cycle is not None:

@@ -22,8 +22,10 @@ from otel_loopguard.core.records import (
 )
 from otel_loopguard.core.returned import Returned
 from otel_loopguard.core.streaks import CLOSE_ROUNDS, NEWS_WEIGHT, Tools, is_bare
+from otel_loopguard.core.tours import Tours
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.cycles import Cycle
     from otel_loopguard.core.model import Step
 
 MAX_CALLS: Final = 256
@@ -62,12 +64,13 @@ class Evidence:
         changed: whether the newest call is one of them.
         loose: the record of the calls nearly the same as the newest, if there were some before.
         replays: how often the provider played something again.
+        tour: the long cycle of which the newest call begins another lap, other steps or not.
     """
 
     __slots__ = (
         "_alike", "_calls", "_heard", "_prompted", "_results", "_round", "_settled",
-        "_settled_epoch", "_sketched", "changed", "epoch", "loose", "moved", "progress", "replays",
-        "tools",
+        "_settled_epoch", "_sketched", "_tours", "changed", "epoch", "loose", "moved", "progress",
+        "replays", "tools", "tour",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -78,6 +81,8 @@ class Evidence:
         self._alike = False
         self._heard = 0
         self._prompted = -1
+        self._tours: Tours | None = None
+        self.tour: Cycle | None = None
         self._sketched: deque[CallRecord] = deque()
         self._settled = self._settled_epoch = 0
         self._round: list[CallRecord] = []
@@ -87,6 +92,7 @@ class Evidence:
 
     def clear(self) -> None:
         """Forget the records: what comes next repeats nothing."""
+        self._tours = None
         self._round.clear()
         self._sketched.clear()
         self._calls.clear()
@@ -95,6 +101,7 @@ class Evidence:
 
     def condense(self, limit: int) -> None:
         """Forget all but the newest records."""
+        self._tours = None
         while self._sketched:
             self._sketched.pop().sketch = None
         self._calls.condense(limit)
@@ -130,7 +137,7 @@ class Evidence:
 
     def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
-        self._alike = False
+        self._alike, self.tour = False, None
         if now.model_ns != self._heard:
             self._heard, self._prompted = now.model_ns, now.iteration
         key = None if step.args_key is None else (step.action, step.args_key)
@@ -176,10 +183,13 @@ class Evidence:
             call.same = 1
         if weight is None:
             call.restart(now)
+            call.begun, call.returns = now, 1
             loosely = masked_key is not None or step.words is not None
             call.like = f"~{masked_key or result_key}" if loosely else result_key
         elif not again and call.latest.iteration != now.iteration:
             call.same += weight > 0.0
+            if weight and (step.loose_key is None or call.loose_key is not None):
+                self._go_round(call, step, now)
             self._weigh(call, step, now, weight)
         if result_key != call.result_key or masked_key is not None:
             call.masked_key = masked_key
@@ -235,6 +245,17 @@ class Evidence:
             weight *= AT_ONCE_WEIGHT
         call.repeats += 1
         call.weight += weight
+
+    def _go_round(self, call: CallRecord, step: Step, now: Moment) -> None:
+        """Take an equal result as a step of a long lap, if it says something."""
+        far = now.iteration - call.latest.iteration > MAX_ROUNDS
+        if far or call.epoch != self.epoch or is_bare(step) or now.waited(step, call.latest):
+            call.begun, call.returns = now, 1
+            return
+        call.begun = call.begun or call.first
+        tours = self._tours = self._tours or Tours()
+        element = step.action, step.loose_key or step.args_key or "", call.like or ""
+        self.tour = tours.take(call, element, now, self.epoch)
 
     def _learn(self, step: Step, *, is_new: bool) -> None:
         """Whether a step moved the run on, and whether it changed something.

@@ -110,6 +110,8 @@ class CallRecord:
         progress, epoch, replays: what those of the run were after the newest occurrence.
         doubtful: whether some of `weight` is of results that are unknown or came after news.
         latest: the newest occurrence.
+        begun, returns: the first occurrence since the result changed or something was changed, and
+            how many there were, whatever was learned meanwhile.
     """
 
     first: Moment
@@ -127,6 +129,8 @@ class CallRecord:
     epoch: int = 0
     replays: int = 0
     doubtful: bool = False
+    begun: Moment | None = None
+    returns: int = 1
 
     def restart(self, now: Moment) -> None:
         """Count from this occurrence on."""

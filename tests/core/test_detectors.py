@@ -319,6 +319,59 @@ def test_what_is_no_oscillation(steps: list[Sighting]) -> None:
     assert utterances(steps) == []
 
 
+def lap_of(period: int, *others: Sighting, result: str = "{}") -> list[Sighting]:
+    """A lap with other steps in the middle."""
+    steps = [call(f"tool-{n}", n, result.format(page(n))) for n in range(period)]
+    return [*steps[: period // 2], *others, *steps[period // 2 :]]
+
+
+def stray(number: int) -> Sighting:
+    return call("look", f"other {number}", page(90 + number))
+
+
+@pytest.mark.parametrize("period", [4, 5, 6, 7, 8])
+def test_one_other_step_does_not_hide_a_long_cycle(period: int) -> None:
+    laps = [lap_of(period), lap_of(period, stray(0)), lap_of(period), lap_of(period)]
+    told = finding(*[step for lap in laps for step in lap])
+    assert (told.pattern, told.severity.label) == (Pattern.TOOL_OSCILLATION, "warning")
+    assert (told.period, told.repeats, told.first_iteration) == (period, 3, 1)
+    in_each = [step for n in range(9) for step in lap_of(period, stray(n))]
+    assert utterances(in_each) == [(3 * period + 4, "tool_oscillation", "warning")]
+
+
+@pytest.mark.parametrize(
+    "laps",
+    [
+        pytest.param([lap_of(4, stray(n), stray(20 + n)) for n in range(6)], id="two others"),
+        pytest.param([lap_of(4, call("edit", n, "ok")) for n in range(6)], id="an edit in each"),
+        pytest.param([lap_of(4, stray(n), result="ok") for n in range(6)], id="only told ok"),
+        pytest.param(
+            [[call(f"t-{n}", n, page(n * 9 + lap)) for n in range(4)] for lap in range(6)],
+            id="new results",
+        ),
+        pytest.param(
+            [lap_of(4, stray(n), call("job", 1, {"status": "running"})) for n in range(6)],
+            id="while waiting",
+        ),
+        pytest.param(
+            [step for n in range(6) for step in ([seen(Kind.USER)], lap_of(4, stray(n)))],
+            id="the user asks each time",
+        ),
+    ],
+)
+def test_what_is_no_long_cycle_with_others(laps: list[list[Sighting]]) -> None:
+    assert utterances([step for lap in laps for step in lap]) == []
+
+
+def test_a_long_cycle_that_comes_at_intervals_is_a_watch() -> None:
+    steps: list[Sighting] = []
+    now = START
+    for lap in range(8):
+        now += 60 * SECOND
+        steps += [each._replace(start_ns=now, end_ns=now) for each in lap_of(4, stray(lap))]
+    assert utterances(steps) == []
+
+
 def test_polling_in_turn_is_an_oscillation_in_the_end() -> None:
     steps = [call("job", "7", {"status": "running"}), call("shell", "sleep 5", "")] * 20
     assert utterances(steps) == [
@@ -506,12 +559,12 @@ def silent(number: int, **more: object) -> Sighting:
 
 
 def test_models_that_do_not_answer() -> None:
-    told = utterances([silent(n) for n in range(12)])
-    assert told == [(6, "retry_storm", "warning"), (12, "retry_storm", "critical")]
-    evidence = finding(*[silent(n) for n in range(6)]).evidence
-    assert evidence == "model failed 6 times in a row without an answer between"
-    with_calls = [step for n in range(6) for step in (silent(n), call("read", n, page(n)))]
-    assert first(*with_calls) == (11, "retry_storm", "warning")
+    told = utterances([silent(n) for n in range(14)])
+    assert told == [(7, "retry_storm", "warning"), (14, "retry_storm", "critical")]
+    evidence = finding(*[silent(n) for n in range(7)]).evidence
+    assert evidence == "model failed 7 times in a row without an answer between"
+    with_calls = [step for n in range(7) for step in (silent(n), call("read", n, page(n)))]
+    assert first(*with_calls) == (13, "retry_storm", "warning")
 
 
 @pytest.mark.parametrize(
@@ -522,7 +575,7 @@ def test_models_that_do_not_answer() -> None:
     ],
 )
 def test_models_that_answer_again(between: Sighting) -> None:
-    fails = [silent(n) for n in range(5)]
+    fails = [silent(n) for n in range(6)]
     assert utterances([*fails, between, *fails]) == []
 
 

@@ -23,8 +23,8 @@ class RetryStorm:
     of one call count each; one that waited counts less. Refusals, unknown tools and arguments that
     do not fit are patterns of their own.
     Models that do not answer are one tool, whichever they are: clients ask again by themselves.
-    Catches: a refused connection three times with the same arguments; a rate limit that six models
-    in a row run into.
+    Catches: a refused connection three times with the same arguments; a rate limit that seven
+    models in a row run into.
     Leaves alone: two failures and a success; a test that fails between edits that succeed.
     """
 
@@ -39,8 +39,8 @@ class RetryStorm:
     mixed_critical: int = field(
         default=10, metadata={"doc": "failures of varied calls with varied messages: critical"}
     )
-    model_warning: int = field(default=6, metadata={"doc": "models that do not answer: warning"})
-    model_critical: int = field(default=12, metadata={"doc": "models that do not answer: critical"})
+    model_warning: int = field(default=7, metadata={"doc": "models that do not answer: warning"})
+    model_critical: int = field(default=14, metadata={"doc": "models that do not answer: critical"})
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
