@@ -16,6 +16,7 @@ _OUTCOMES: Final = 4
 _INPUTS: Final = 8
 _TEXTS: Final = 16
 _ENDINGS: Final = 32
+_CONTENT: Final = 64
 _NEEDS: Final[dict[Pattern, int]] = {
     Pattern.HARD_LOOP: _ARGUMENTS,
     Pattern.TOOL_OSCILLATION: _ARGUMENTS,
@@ -24,8 +25,8 @@ _NEEDS: Final[dict[Pattern, int]] = {
     Pattern.TOOL_HALLUCINATION: _OUTCOMES,
     Pattern.GUARDRAIL_LOOP: _OUTCOMES,
     Pattern.REFLECTION_PARALYSIS: _TEXTS,
-    Pattern.CONTEXT_ROT: _TEXTS,
-    Pattern.CONSTRAINT_DRIFT: _TEXTS,
+    Pattern.CONTEXT_ROT: _TEXTS | _CONTENT,
+    Pattern.CONSTRAINT_DRIFT: _CONTENT,
     Pattern.TRUNCATION_LOOP: _ENDINGS,
     Pattern.DELEGATION_LOOP: _INPUTS,
     Pattern.ITERATION_BUDGET: 0,
@@ -49,7 +50,8 @@ class Seen:
     def take(self, sighting: Sighting, step: Step) -> None:
         """Take note of one step."""
         if step.kind is _TOOL:
-            self._asked |= _ARGUMENTS | _RESULTS | _OUTCOMES
+            self._asked |= _ARGUMENTS | _RESULTS | _OUTCOMES | _CONTENT
+            self._known |= _CONTENT * (sighting.args is not MISSING)
             self._known |= _ARGUMENTS * (step.args_key is not None)
             self._known |= (_RESULTS | _OUTCOMES) * (step.result_key is not None)
             self._known |= _OUTCOMES * (step.error is not None)

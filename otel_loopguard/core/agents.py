@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.cycles import MAX_PERIOD, Cycles
 from otel_loopguard.core.evidence import Evidence
+from otel_loopguard.core.plans import Plan, Plans
 from otel_loopguard.core.ranges import Ranges
 from otel_loopguard.core.records import remember
 
@@ -29,12 +30,13 @@ class Deeds:
         waits: how many rounds ago it was told to wait; the newest is 0.
         rejections: how its calls are turned down; None while none is.
         ranges: the parts that it read; None before it read one.
+        plans: what it wrote down that is to do; None before it did.
         opened: the number within the run of its newest round.
     """
 
     __slots__ = (
         "_last_action", "_round", "_round_end_ns", "consecutive", "cycles", "evidence", "opened",
-        "ranges", "rejections", "waits",
+        "plans", "ranges", "rejections", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -42,6 +44,7 @@ class Deeds:
         self.cycles = Cycles()
         self.rejections: Rejections | None = None
         self.ranges: Ranges | None = None
+        self.plans: Plans | None = None
         self.consecutive = 0
         self.waits = MAX_PERIOD
         self.opened = 0
@@ -53,7 +56,7 @@ class Deeds:
         """Forget what was counted: what comes next repeats nothing."""
         self.evidence.clear()
         self.cycles.clear()
-        self.rejections = self.ranges = None
+        self.rejections = self.ranges = self.plans = None
         self.consecutive = 0
         self._last_action = None
 
@@ -83,10 +86,14 @@ class Deeds:
         self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1
         self._last_action = step.action
 
-    def read(self, step: Step, extent: Extent, now: Moment) -> bool:
-        """Take what part a call reads, after `evidence`; whether it was read before."""
+    def understand(self, step: Step, gist: Extent | Plan, now: Moment) -> bool:
+        """Take what a call says, after `evidence`; whether that was so before."""
+        if isinstance(gist, Plan):
+            plans = self.plans = self.plans or Plans()
+            plans.take(step, gist, now, self.evidence)
+            return plans.stuck is not None
         ranges = self.ranges = self.ranges or Ranges()
-        ranges.take(step, extent, now, self.evidence)
+        ranges.take(step, gist, now, self.evidence)
         return ranges.again is not None
 
 

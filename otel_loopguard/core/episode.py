@@ -7,7 +7,7 @@ their own.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from otel_loopguard.core.agents import Deeds, Others
 from otel_loopguard.core.alerts import Alerts
@@ -18,9 +18,6 @@ from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, St
 from otel_loopguard.core.records import CallRecord, Moment, Spoken, ToolRecord
 from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
 from otel_loopguard.core.talk import Talk
-
-if TYPE_CHECKING:
-    from otel_loopguard.core.ranges import Ranges
 
 RING: Final = 16
 CONDENSED: Final = 16
@@ -106,9 +103,9 @@ class Episode:
         return self._deeds.rejections
 
     @property
-    def ranges(self) -> Ranges | None:
-        """The parts that the agent that acts has read; None if it read none."""
-        return self._deeds.ranges
+    def deeds(self) -> Deeds:
+        """What the agent that acts has done."""
+        return self._deeds
 
     @property
     def consecutive(self) -> int:
@@ -189,7 +186,8 @@ class Episode:
 
     def condense(self) -> None:
         """Forget what happened long ago, to take little room while other runs are busier."""
-        self._others = self.handoffs = self._deeds.ranges = None
+        self._others = self.handoffs = None
+        self._deeds.ranges = self._deeds.plans = None
         self._deeds.evidence.condense(CONDENSED)
         self._call_ids.condense(CONDENSED)
         self.alerts.condense(CONDENSED)
@@ -261,8 +259,8 @@ class Episode:
             self._health = self._judge_health(step, call, tool)
         else:
             self._health = _HEALTHY
-        if step.extent is not None and not again:
-            self.repeats |= deeds.read(step, step.extent, now)
+        if step.gist is not None and not again:
+            self.repeats |= deeds.understand(step, step.gist, now)
         if self.talk is not None or step.said is not None:
             talk = self.talk = self.talk or Talk()
             moved = evidence.moved or step.result_key is None

@@ -20,6 +20,7 @@ from otel_loopguard.core.model import (
     Utterance,
 )
 from otel_loopguard.core.outcome import classify
+from otel_loopguard.core.plans import plan_of
 from otel_loopguard.core.ranges import extent_of
 from otel_loopguard.core.records import Alert, Spoken
 from otel_loopguard.core.returned import loose_key_of
@@ -198,12 +199,14 @@ class Guard:
             target, task = _handed_over(sighting, agent, args_key, handoffs)
         if outcome is _UNKNOWN_TOOL:
             action = UNKNOWN_TOOL  # a name that was not offered is model output: content
-        extent = extent_of(printer, action, args, result) if kind is _TOOL else None
+        gist = (
+            (extent_of(printer, action, args, result) or plan_of(args)) if kind is _TOOL else None
+        )
         # By position: a name for each takes three times as long.
         return Step(
             kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
             its_agent or agent, start_ns, end_ns, tokens, size, span, said, target, task,
-            loose_key, words, extent,
+            loose_key, words, gist,
         )  # fmt: skip
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:

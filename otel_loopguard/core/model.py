@@ -13,6 +13,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.plans import Plan
     from otel_loopguard.core.ranges import Extent
     from otel_loopguard.core.said import Said
     from otel_loopguard.core.tasks import Task
@@ -137,8 +138,7 @@ class Sighting(NamedTuple):
         result: what the action gave back, for a model its text; of a failure its text, if known.
         error: the class of the failure (an exception's qualified name, or "error"); None if fine.
         outcome: set where the seer knows more than the values tell (an unknown tool, say).
-        call_id: the provider's id of the call; attempts of one call share it.
-        round: calls that one model response asked for together share it.
+        call_id, round: the ids that attempts of a call share, and calls of one model response.
         agent, span: the agent's name; the span that shows the action.
         start_ns, end_ns: when it started and ended; 0 if unknown.
         tokens: input plus output tokens of a model call; what a compaction began with.
@@ -201,7 +201,7 @@ class Step:
     task: Task | None = None
     loose_key: str | None = None
     words: tuple[int, ...] | None = None
-    extent: Extent | None = None
+    gist: Extent | Plan | None = None
 
 
 class Finding(NamedTuple):

@@ -58,6 +58,7 @@ def test_there_is_a_detector_for_each_pattern() -> None:
         "reflection_paralysis",
         "truncation_loop",
         "context_rot",
+        "constraint_drift",
         "iteration_budget",
     }
 

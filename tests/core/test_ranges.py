@@ -113,6 +113,8 @@ def test_without_a_text_that_shows_it_a_range_has_to_be_read_in_full(text: objec
                      id="after a compaction"),
         pytest.param([*reads(range(1, 400, 40)), seen(Kind.USER), *reads(range(20, 400, 40))],
                      id="after a user turn"),
+        pytest.param([*reads(range(1, 200, 40)), *reads([20, 50]), *reads([60] * 9)],
+                     id="one part again and again"),
         pytest.param([read({"x": a, "y": b}, "clicked the button") for a, b in
                       [(10, 90), (20, 60), (30, 50), (12, 80), (14, 70), (33, 44), (35, 39)]],
                      id="points on a screen"),
@@ -178,13 +180,13 @@ def test_memory_is_bounded() -> None:
         guard.observe("run", step)
     episode = guard._runs.get("run")
     assert episode is not None
-    kept = episode.ranges
+    kept = episode.deeds.ranges
     assert kept is not None
     assert len(kept._sources) <= ranges.MAX_SOURCES
     assert all(len(each._reads) <= ranges.MAX_READS for each in kept._sources.values())
     assert len(kept._known) + len(kept._older) <= ranges.MAX_KNOWN
     episode.condense()
-    assert episode.ranges is None
+    assert episode.deeds.ranges is None
 
 
 numbers = st.integers(-5, 200)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from otel_loopguard.core.detectors.base import Detector
+from otel_loopguard.core.detectors.constraint_drift import ConstraintDrift
 from otel_loopguard.core.detectors.context_rot import ContextRot
 from otel_loopguard.core.detectors.delegation_loop import DelegationLoop
 from otel_loopguard.core.detectors.guardrail_loop import GuardrailLoop
@@ -20,6 +21,7 @@ from otel_loopguard.core.model import Pattern
 
 __all__ = [
     "BUILTIN",
+    "ConstraintDrift",
     "ContextRot",
     "DelegationLoop",
     "Detector",
@@ -42,6 +44,7 @@ Builtin = (
     | ReflectionParalysis
     | TruncationLoop
     | ContextRot
+    | ConstraintDrift
     | ToolHallucination
     | GuardrailLoop
     | DelegationLoop
@@ -56,6 +59,7 @@ BUILTIN: Final[dict[Pattern, type[Builtin]]] = {
     Pattern.REFLECTION_PARALYSIS: ReflectionParalysis,
     Pattern.TRUNCATION_LOOP: TruncationLoop,
     Pattern.CONTEXT_ROT: ContextRot,
+    Pattern.CONSTRAINT_DRIFT: ConstraintDrift,
     Pattern.TOOL_HALLUCINATION: ToolHallucination,
     Pattern.GUARDRAIL_LOOP: GuardrailLoop,
     Pattern.DELEGATION_LOOP: DelegationLoop,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Kind, Pattern
+from otel_loopguard.core.ranges import Extent
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -58,7 +59,7 @@ class ContextRot:
         )
 
     def _again(self, episode: Episode, step: Step) -> Finding | None:
-        ranges = None if step.extent is None else episode.ranges
+        ranges = episode.deeds.ranges if isinstance(step.gist, Extent) else None
         again = None if ranges is None else ranges.again
         return again and found(
             episode,
