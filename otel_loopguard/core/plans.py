@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.records import remember
 from otel_loopguard.core.turns import Spell, longer
 
@@ -28,6 +29,7 @@ BRIEF: Final = 200
 """A longer result that is new has something to say."""
 ASIDE_WEIGHT: Final = 0.5
 """What a plan counts that does not move on, though something else was learned since."""
+_NEUTRAL: Final = FAILED | {Outcome.PENDING}
 _MAX_STATE: Final = 24
 _MAX_ARGS: Final = 16_384
 
@@ -85,13 +87,13 @@ def _is_short(value: object) -> bool:
 class _Written:
     """What one tool wrote down of one list of items."""
 
-    __slots__ = ("args_key", "epoch", "latest", "learned", "spell", "states")
+    __slots__ = ("epoch", "latest", "learned", "newest", "spell", "states")
 
     def __init__(self, plan: Plan, now: Moment) -> None:
         self.states = {item: {state} for item, state in plan.states.items()}
         self.spell: Spell | None = None
         self.latest = now
-        self.args_key: str | None = None
+        self.newest: dict[int, int] | None = None
         self.learned = self.epoch = 0
 
     def moves_on(self, plan: Plan) -> bool:
@@ -122,13 +124,15 @@ class Plans:
     def take(self, step: Step, plan: Plan, now: Moment, learned: Evidence) -> None:
         """Take a plan, of which `learned` knows already what was learned by writing it down."""
         self.stuck = None
+        if step.outcome in _NEUTRAL:
+            return
         self._own_changes += learned.changed
         self._own_news += learned.moved
         news, epoch = learned.progress - self._own_news, learned.epoch - self._own_changes
         written = self._written.get(step.action)
         if written is None or written.states.keys() != plan.states.keys():
             written = _Written(plan, now)
-        elif written.args_key != step.args_key:
+        elif written.newest != plan.states:
             says = learned.moved and (step.size or 0) > BRIEF
             if written.moves_on(plan) or says or written.epoch != epoch:
                 written.spell = None
@@ -137,4 +141,4 @@ class Plans:
                 self.stuck.weight -= ASIDE_WEIGHT * (written.learned != news)
         remember(self._written, step.action, written, MAX_TOOLS)
         written.learned, written.epoch = news, epoch
-        written.latest, written.args_key = now, step.args_key
+        written.latest, written.newest = now, plan.states

@@ -28,6 +28,7 @@ def spoken(*steps: Sighting) -> list[Spoken]:
     return [each for each in utterances(steps) if each[1] == DRIFT]
 
 
+ROWS = [{"content": text, "status": "o"} for text in ITEMS]
 TO_AND_FRO = ["ooo", "xoo", "oxo", "oox", "xoo", "oox", "oxo", "xoo"]
 
 
@@ -72,6 +73,9 @@ def test_what_is_learned_between_halves_what_a_plan_counts() -> None:
                      id="three times"),
         pytest.param([plan("oxo")] * 2 + [plan("ooo")] * 2 + [plan("xoo"), plan("ooo")],
                      id="mostly as it was"),
+        pytest.param([plan(each, MISSING, error="Busy") for each in TO_AND_FRO * 2], id="failures"),
+        pytest.param([plan("oxo")._replace(args={"to": n, "list": ROWS}) for n in range(9)],
+                     id="the same list, sent elsewhere"),
         pytest.param([step for n, each in enumerate(TO_AND_FRO * 2)
                       for step in (plan(each), call("edit", n, "ok"))], id="something is changed"),
         pytest.param([step for each in TO_AND_FRO * 2
