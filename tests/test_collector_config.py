@@ -87,10 +87,40 @@ def test_a_collector_says_what_it_reads(file: str) -> None:
     assert told == read(file) | queue
 
 
+CHART = {
+    "mode", "replicaCount", "image.repository", "image.tag", "configMap.create",
+    "configMap.existingName", "command.name", "command.extraArgs", "extraVolumes",
+    "extraVolumeMounts", "statefulset.volumeClaimTemplates", "podSecurityContext.fsGroup",
+    "extraEnvs", "resources.limits.memory", "ports.*.enabled", "ports.*.containerPort",
+    "ports.*.servicePort", "ports.*.protocol",
+}  # fmt: skip
+"""What the schema of the chart opentelemetry-collector 0.130.1 knows, of what is used here."""
+
+
+def keys(values: dict[str, object], path: str = "") -> set[str]:
+    found: set[str] = set()
+    for key, value in values.items():
+        name = f"{path}.*" if path == "ports" else f"{path}.{key}".removeprefix(".")
+        found |= keys(value, name) if isinstance(value, dict) else {name}
+    return found
+
+
+def test_the_chart_knows_each_key() -> None:
+    values = yaml.safe_load((CONFIG / "kubernetes" / "values.yaml").read_text("utf-8"))
+    assert keys(values) <= CHART
+    wrong = {**values, "extraEnv": [], "ports": {"otlp": {"port": 4317}}}
+    assert keys(wrong) - CHART == {"extraEnv", "ports.*.port"}
+    limit = int(values["resources"]["limits"]["memory"].removesuffix("Mi"))
+    given = {each["name"]: each["value"] for each in values["extraEnvs"]}
+    assert int(given["LOOPGUARD_MEMORY_MIB"]) < limit
+
+
 def test_the_chart_sets_only_what_the_collector_reads() -> None:
     values = yaml.safe_load((CONFIG / "kubernetes" / "values.yaml").read_text("utf-8"))
     known = read("collector.yaml") | read("exporters/jaeger.yaml")
     assert {each["name"] for each in values["extraEnvs"]} <= set(known)
     ports = {port.get("containerPort") for port in values["ports"].values()} - {None}
-    defaults = {int(text.rpartition(":")[2]) for text in known.values() if ":" in text}
+    defaults = {
+        int(port) for text in known.values() for port in re.findall(r"(?:^|:)(\d{4,5})$", text)
+    }
     assert ports <= defaults

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from examples.scripted_model import ScriptedModel
+from tests.e2e.agents import SAID
 from tests.e2e.backends.jaeger import Jaeger
 from tests.figures import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was measured."""
+    if SAID:
+        terminalreporter.section("measured")
+    for text in SAID:
+        terminalreporter.write_line(text)
 
 
 @pytest.fixture(scope="session")

@@ -65,6 +65,13 @@ def test_the_sidecar_is_valid() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_chart_s_variables_make_a_valid_collector() -> None:
+    values = yaml.safe_load((CONFIG / "kubernetes" / "values.yaml").read_text())
+    given = {each["name"]: each["value"] for each in values["extraEnvs"]}
+    done = otelcol("validate", COLLECTOR, CONFIG / "exporters" / "jaeger.yaml", settings=given)
+    assert done.returncode == 0, done.stderr
+
+
 def test_without_any_backend_it_refuses_to_start() -> None:
     done = otelcol("validate", COLLECTOR)
     assert done.returncode != 0
