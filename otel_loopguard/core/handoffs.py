@@ -14,7 +14,7 @@ from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Step
 from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT, Recent, remember
 from otel_loopguard.core.streaks import BARE
-from otel_loopguard.core.tasks import MIN_WORDS
+from otel_loopguard.core.tasks import MIN_WORDS, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,8 +34,6 @@ MUCH: Final = 3
 BRIEF: Final = 200
 """Who starts another agent, or says that it passes a task on, needs no more characters."""
 
-SHORTEST: Final = 2
-"""A name of fewer characters may be in the name of any tool."""
 
 _PENDING: Final = Outcome.PENDING
 _NO_NEWS: Final = FAILED | {Outcome.EMPTY}
@@ -128,7 +126,7 @@ class Handoffs:
     """
 
     __slots__ = (
-        "_agents", "_errands", "_given", "_known", "_last", "_movers", "_news", "_passing",
+        "_agents", "_errands", "_given", "_known", "_last", "_movers", "_news", "_passing", "_word",
         "alerts", "errand", "passing", "relay",
     )  # fmt: skip
 
@@ -144,6 +142,7 @@ class Handoffs:
         self._last: tuple[Step, Moment] | None = None
         self._news = 0
         self._passing: Passing | None = None
+        self._word: str | None = None
         self.relay: Relay | None = None
 
     def clear(self) -> None:
@@ -173,6 +172,9 @@ class Handoffs:
         if agent is None:
             self._news += step.kind is Kind.EFFECT
             return
+        if self._word is not None and (self._word != agent or step.target is None):
+            self.relay = None  # it was no word in passing, but all that there was to say
+        self._word = None
         self._take_over(agent, is_new=agent not in self._agents)
         remember(self._agents, agent, self._agents.get(agent, 0), MAX_AGENTS)
         if step.kind in _ENDS and self._is_end(agent, step):
@@ -265,7 +267,9 @@ class Handoffs:
         if key is None or step.outcome is _PENDING or self._is_new(key) or self._changes(step):
             self._news += 1
             self._agents[agent] += step.kind in _TEXTS
-            if step.target is None:
+            if step.kind is Kind.MODEL and (step.size or 0) <= BRIEF:
+                self._word = agent
+            elif step.target is None:
                 self.relay = None
             if step.kind is not Kind.HANDOFF and (step.size or 0) > BRIEF:
                 self._passing = None  # the one who has the task does something about it
@@ -288,13 +292,3 @@ def may_hand_over(before: Sequence[Step], step: Step) -> bool:
     if step.target is not None:
         return True
     return step.agent is not None and bool(before) and before[-1].agent not in (None, step.agent)
-
-
-def names(agent: str, action: str, words: Iterable[object]) -> bool:
-    """Whether a call names an agent: as one of the arguments' values, or within the tool's name."""
-    if any(type(word) is str and word == agent for word in words):
-        return True
-    start, end = action.find(agent), action.find(agent) + len(agent)
-    if start < 0 or len(agent) < SHORTEST:
-        return False
-    return not any(map(str.isalnum, action[max(0, start - 1) : start] + action[end : end + 1]))

@@ -20,6 +20,8 @@ MIN_WORDS: Final = 4
 """An instruction of fewer longer words says too little to be compared by its words."""
 SPECIFIC: Final = 12
 """From so many longer words on an instruction says what to do, even if it names nothing."""
+SHORTEST: Final = 2
+"""A name of fewer characters may be in the name of any tool."""
 _LONG: Final = 4
 _ACRONYM: Final = 3
 
@@ -110,3 +112,13 @@ def _words(text: str) -> list[str]:
         elif len(word) >= _LONG:
             found.append(word)
     return found
+
+
+def names(agent: str, action: str, words: Iterable[object]) -> bool:
+    """Whether a call names an agent: as one of the arguments' values, or within the tool's name."""
+    if any(type(word) is str and word == agent for word in words):
+        return True
+    start, end = action.find(agent), action.find(agent) + len(agent)
+    if start < 0 or len(agent) < SHORTEST:
+        return False
+    return not any(map(str.isalnum, action[max(0, start - 1) : start] + action[end : end + 1]))

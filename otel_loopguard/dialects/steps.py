@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from otel_loopguard.core.handoffs import names
 from otel_loopguard.core.model import MISSING, Kind, Sighting, Source
-from otel_loopguard.core.tasks import values_of
+from otel_loopguard.core.tasks import names, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from otel_loopguard.core import handoffs
-from otel_loopguard.core.handoffs import MAX_AGENTS, MAX_ERRANDS, names
+from otel_loopguard.core.handoffs import MAX_AGENTS, MAX_ERRANDS
 from otel_loopguard.core.model import MISSING, Kind, Sighting
-from tests.core.steps import PAGE, SECOND, START, call, make_guard, observe, seen, utterances
+from otel_loopguard.core.tasks import names
+from tests.core.steps import PAGE, SECOND, START, call, make_guard, observe, page, seen, utterances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,6 +144,20 @@ def test_agents_that_only_hand_over_go_round_whatever_they_say() -> None:
     assert spoken(relay("ABC", 8)) == [(8, "delegation_loop", "warning")]
     assert spoken(relay("AB", 12, work_at=6)) == []
     assert spoken(relay("ABCDEFGH", 30)) == []
+
+
+def test_a_word_in_passing_is_nothing_done() -> None:
+    passing: list[Sighting] = []
+    answers: list[Sighting] = []
+    longer: list[Sighting] = []
+    for number, step in enumerate(relay("AB", 12)):
+        agent = step.agent or ""
+        passing += [say(f"Over to you, for the {number}th time.", agent), step]
+        answers += [hand(f"What is {number} by 7? {number}", "B", "A"), say(f"{number * 7}", "B")]
+        longer += [say(page(number), agent), step]
+    assert spoken(passing)[0] == (16, "delegation_loop", "warning")
+    assert spoken(answers) == []
+    assert spoken(longer) == []
 
 
 def test_what_is_asked_on_a_schedule_is_waiting() -> None:

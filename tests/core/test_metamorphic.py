@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from otel_loopguard.core.handoffs import names
 from otel_loopguard.core.masking import mask
 from otel_loopguard.core.names import waits
+from otel_loopguard.core.tasks import names
 from tests.core.relations import (
     Case,
     after_healthy_steps,
