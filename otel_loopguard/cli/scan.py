@@ -149,9 +149,10 @@ class Scan:
                 views.append(piece.view())
             except MALFORMED as fault:  # noqa: PERF203 - each is named
                 yield Broken(file, piece.line, f"no span ({named(fault)})")
-        self._scopes.update(view.scope for view in views)
+        self._scopes.update([view.scope for view in views])
         for told in self._replay.play(views):
-            yield from self._told(told)
+            if over := self._told(told):
+                yield from over
         yield from self._expire(max((view.end_ns for view in views), default=0))
 
     def _is_ours(self, trace: str, held: list[tuple[str, Piece]]) -> bool:

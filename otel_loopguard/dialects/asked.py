@@ -11,6 +11,8 @@ from otel_loopguard.core.model import MISSING, Kind, Sighting
 from otel_loopguard.dialects.reading import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.dialects.reading import Reading
     from otel_loopguard.dialects.view import SpanView
@@ -29,20 +31,30 @@ _MODEL: Final = Role.MODEL
 
 @dataclass(slots=True)
 class _Ask:
-    """A call that a response asked for."""
+    """A call that a response asked for; its arguments only until they are digested."""
 
+    run_id: str
     round: str
     name: str
-    args_key: str | None
     asked_ns: int
+    args: object
+    args_key: str | None = None
     told: bool = False
 
 
 class AskedCalls:
-    """The newest 1,000 calls that responses asked for, by run and call id."""
+    """The newest 1,000 calls that responses asked for, by run and call id.
 
-    def __init__(self, fingerprinter: Fingerprinter) -> None:
+    Args:
+        fingerprinter: makes the digests of their arguments.
+        lazily: whether arguments are only digested when somebody asks for them, and at the latest
+            by `settle`. Few do where spans show arguments themselves.
+    """
+
+    def __init__(self, fingerprinter: Fingerprinter, *, lazily: bool = False) -> None:
         self._fingerprinter = fingerprinter
+        self._lazily = lazily
+        self._unread: list[_Ask] = []
         self._asks: OrderedDict[tuple[str, str], _Ask] = OrderedDict()
 
     def take(self, run_id: str, reading: Reading, view: SpanView) -> list[Sighting]:
@@ -67,12 +79,22 @@ class AskedCalls:
         """Remember what a response asks for: a round of calls, and their arguments."""
         for asked in reading.asked:
             if asked.call_id is not None:
-                args_key = self._fingerprinter.of_args(asked.args)
                 key = run_id, asked.call_id
-                self._asks[key] = _Ask(round_id, asked.name, args_key, now_ns)
+                ask = self._asks[key] = _Ask(run_id, round_id, asked.name, now_ns, asked.args)
                 self._asks.move_to_end(key)
+                self._unread.append(ask)
+        if not self._lazily or len(self._unread) >= MAX_ASKED:
+            self.settle()
         while len(self._asks) > MAX_ASKED:
             self._asks.popitem(last=False)
+
+    def settle(self, over: Container[str] = ()) -> None:
+        """Let go of all arguments. Of runs that are over nobody will ask for them any more."""
+        for ask in self._unread:
+            if ask.run_id in over:
+                ask.args = MISSING
+            self._args_key(ask)
+        self._unread.clear()
 
     def complete(self, run_id: str, seen: Sighting, carried_ns: int | None) -> Sighting | None:
         """Add to a call what the response that asked for it has shown.
@@ -101,8 +123,15 @@ class AskedCalls:
         shown[_CALL_ID] = call_id
         shown[_ROUND] = seen.round or ask.round
         if seen.args is MISSING:
-            shown[_ARGS_KEY] = ask.args_key
+            shown[_ARGS_KEY] = self._args_key(ask)
         return Sighting._make(shown)
+
+    def _args_key(self, ask: _Ask) -> str | None:
+        """The digest of the arguments, made when it is asked for first."""
+        if ask.args is not MISSING:
+            ask.args_key = self._fingerprinter.of_args(ask.args)
+            ask.args = MISSING
+        return ask.args_key
 
     def _find(self, run_id: str, seen: Sighting) -> str | None:
         """The id of the call that a span without one shows: of equal arguments, else the oldest."""
@@ -112,5 +141,5 @@ class AskedCalls:
             if run == run_id and ask.name == seen.action and not ask.told
         ]
         args_key = self._fingerprinter.of_args(seen.args) if waiting else None
-        equal = [call_id for call_id, ask in waiting if args_key and ask.args_key == args_key]
+        equal = [each for each, ask in waiting if args_key and self._args_key(ask) == args_key]
         return (equal or [call_id for call_id, _ in waiting] or [None])[-1]

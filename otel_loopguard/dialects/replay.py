@@ -72,7 +72,7 @@ class Replay:
     """
 
     def __init__(self, fingerprinter: Fingerprinter) -> None:
-        self._asked = AskedCalls(fingerprinter)
+        self._asked = AskedCalls(fingerprinter, lazily=True)
         self._before: OrderedDict[str, _Known] = OrderedDict()
 
     def play(self, spans: Iterable[SpanView]) -> Iterator[Told]:
@@ -91,6 +91,7 @@ class Replay:
                 yield _user_turn(here.run, view)
             else:
                 yield from self._end(view, here)
+        self._asked.settle(over=views.keys())  # a run is over with the span that it is named after
         self._remember(known)
 
     def _place(self, views: dict[str, SpanView]) -> dict[str, _Known]:

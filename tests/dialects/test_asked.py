@@ -12,9 +12,12 @@ from otel_loopguard.dialects.asked import MAX_ASKED, AskedCalls
 ARGS = {"query": "x"}
 
 
-@pytest.fixture
-def calls() -> AskedCalls:
-    return AskedCalls(Fingerprinter(b"key"))
+KEY = Fingerprinter(b"key").of_args(ARGS)
+
+
+@pytest.fixture(params=["eager", "lazy"])
+def calls(request: pytest.FixtureRequest) -> AskedCalls:
+    return AskedCalls(Fingerprinter(b"key"), lazily=request.param == "lazy")
 
 
 def note(calls: AskedCalls, *asked: Asked, at_ns: int = 10, run: str = "run") -> None:
@@ -29,7 +32,7 @@ def test_a_result_that_an_execution_has_shown_is_not_seen_again(calls: AskedCall
     note(calls, Asked("a", "search", ARGS))
     shown = calls.complete("run", seen("a"), None)
     assert shown is not None
-    assert (shown.round, shown.args_key) == ("round-10", Fingerprinter(b"key").of_args(ARGS))
+    assert (shown.round, shown.args_key) == ("round-10", KEY)
     assert calls.complete("run", seen("a"), 20) is None
     assert calls.complete("run", seen("a"), None) is not None, "another attempt"
 
@@ -75,6 +78,26 @@ def test_what_is_no_tool_call_stays_what_it_is(calls: AskedCalls) -> None:
     note(calls, Asked("a", "search", ARGS))
     model = Sighting(Kind.MODEL, "search", Source.SPAN)
     assert calls.complete("run", model, 20) is model
+
+
+def test_arguments_are_known_by_their_digest_once_they_are_let_go_of() -> None:
+    calls = AskedCalls(Fingerprinter(b"key"), lazily=True)
+    note(calls, Asked("a", "search", ARGS))
+    note(calls, Asked("a", "search", ARGS), run="ended")
+    calls.settle(over={"ended"})
+    assert [ask.args for ask in calls._asks.values()] == [MISSING, MISSING], "no content is kept"
+    shown = [calls.complete(run, seen("a"), None) for run in ("run", "ended")]
+    assert [each and (each.round, each.args_key) for each in shown] == [
+        ("round-10", KEY),
+        ("round-10", None),
+    ]
+
+
+def test_the_arguments_of_a_few_calls_are_held_at_most() -> None:
+    calls = AskedCalls(Fingerprinter(b"key"), lazily=True)
+    for n in range(3 * MAX_ASKED):
+        note(calls, Asked(str(n), "search", ARGS))
+    assert len(calls._unread) <= MAX_ASKED
 
 
 def test_the_oldest_are_forgotten(calls: AskedCalls) -> None:
