@@ -60,8 +60,13 @@ class Deeds:
         self.consecutive = 0
         self._last_action = None
 
-    def opens_round(self, step: Step) -> bool:
-        """Calls of one model response, and calls that overlap in time, are one round."""
+    def begin(self, step: Step, number: int) -> bool:
+        """Take one more call; whether it opens a round, which is then the run's one of that number.
+
+        Calls of one model response, and calls that overlap in time, are one round.
+        """
+        self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1
+        self._last_action = step.action
         name, end_ns = step.round, step.end_ns
         if name is not None and self._round is not None:
             joins = name == self._round
@@ -73,18 +78,10 @@ class Deeds:
             return False
         self._round = name or None
         self._round_end_ns = end_ns
-        return True
-
-    def open_round(self, number: int) -> None:
-        """Another round of this agent begins, as the run's one of that number."""
         self.opened = number
         self.waits += 1
         self.evidence.open_round()
-
-    def count(self, step: Step) -> None:
-        """Take one more call for the streak of its tool."""
-        self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1
-        self._last_action = step.action
+        return True
 
     def understand(self, step: Step, gist: Extent | Plan, now: Moment) -> bool:
         """Take what a call says, after `evidence`; whether that was so before."""

@@ -99,12 +99,13 @@ class Cycles:
                 self._past_moments.append(moment)
                 if len(past) > MAX_PERIOD:
                     del past[0], self._past_moments[0]
-            self._settled = self._runs
-            self._moment = now
-            self._calls = [(action, args_key, result_key)]
+            self._settled, self._moment = self._runs, now
             token: Token = None
             if args_key is not None and result_key is not None:
                 token = ((action, args_key, result_key),)
+                self._calls = [*token]
+            else:
+                self._calls = [(action, args_key, result_key)]
         else:
             self._grow((action, args_key, result_key), moment, now)
             token = _make_token(self._calls)

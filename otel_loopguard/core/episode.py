@@ -1,7 +1,6 @@
 """What is remembered of one agent run: fixed size, O(1) a step, whatever the history.
 
-An `Episode` takes steps and keeps incremental facts; detectors read them and hold no state of
-their own.
+An `Episode` takes steps and keeps incremental facts; detectors read them and hold no state.
 """
 
 from __future__ import annotations
@@ -51,8 +50,9 @@ class Episode:
         loose: the record of all calls that are nearly the same as the newest step's, if some are.
         tool: the record of the newest step's tool; None if that step was no call.
         cycle: the cycle of at least two laps that the newest call goes on, or None.
-        repeats: whether the newest step repeats anything: a call, a cycle, or its tool's end.
+        repeats: whether the newest step may repeat anything: a call, a cycle, an end, an errand.
         iteration: number of tool rounds so far; a parallel round is one.
+        consecutive: length of the streak of the newest tool.
         turn_start: the iteration at which the user last spoke.
         tokens: tokens spent so far.
         good: how many steps brought something new since a finding last held.
@@ -66,8 +66,9 @@ class Episode:
 
     __slots__ = (
         "_acting", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent", "alerts",
-        "call", "closed", "cycle", "good", "handoffs", "iteration", "last_seen_ns", "loose",
-        "repeats", "run", "spoken", "steps", "stuck", "talk", "tokens", "tool", "turn_start",
+        "call", "closed", "consecutive", "cycle", "good", "handoffs", "iteration", "last_seen_ns",
+        "loose", "repeats", "run", "spoken", "steps", "stuck", "talk", "tokens", "tool",
+        "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -80,6 +81,7 @@ class Episode:
         self.cycle: Cycle | None = None
         self.repeats = False
         self.iteration = 0
+        self.consecutive = 0
         self.turn_start = 0
         self.tokens = 0
         self.good = 0
@@ -107,19 +109,20 @@ class Episode:
         """What the agent that acts has done."""
         return self._deeds
 
-    @property
-    def consecutive(self) -> int:
-        """Length of the streak of the newest tool."""
-        return self._deeds.consecutive
-
-    def earlier(
-        self, action: str, args_key: str | None, agent: str | None = None
-    ) -> CallRecord | None:
+    def earlier(self, action: str, args_key: str | None, agent: str | None) -> CallRecord | None:
         """What is known of an agent's call; None if it did not come yet, or is unknown."""
         deeds: Deeds | None = self._deeds
         if agent is not None and self._acting is not None and agent != self._acting:
             deeds = None if self._others is None else self._others.get(agent)
         return None if deeds is None else deeds.evidence.earlier(action, args_key)
+
+    def knows(
+        self, action: str, args_key: str | None, result_key: str | None, agent: str | None
+    ) -> bool:
+        """Whether anything may be known of an agent's call, or of its result."""
+        if result_key is None or (agent != self._acting and None not in (agent, self._acting)):
+            return True
+        return self._deeds.evidence.knows(action, args_key, result_key)
 
     def gave(self, action: str, result_key: str) -> bool:
         """Whether a tool has come to a result before, for the agent that acts now."""
@@ -139,6 +142,7 @@ class Episode:
             counted = self._add_other(step, before_ns)
         if counted and handoffs is not None:
             handoffs.add(step, self._moment(step))
+            self.repeats = True  # what is handed over may come back
         return counted
 
     def _add_other(self, step: Step, before_ns: int) -> bool:
@@ -203,7 +207,7 @@ class Episode:
         self._deeds.clear()
         if self.handoffs is not None:
             self.handoffs.clear()
-        self.turn_start = self.iteration
+        self.turn_start, self.consecutive = self.iteration, 0
         self._health = Status.HEALTHY
 
     def _add_call(self, step: Step) -> bool:
@@ -213,13 +217,11 @@ class Episode:
         if step.agent != self._acting and step.agent is not None:
             self._turn_to(step.agent)
         deeds, again = self._deeds, claim == "again"
-        opens = not again and deeds.opens_round(step)
-        if opens:
-            self.iteration += 1
-            deeds.open_round(self.iteration)
+        opens = not again and deeds.begin(step, self.iteration + 1)
+        self.iteration += opens
         if not again:
             self.steps.append(step)
-            deeds.count(step)
+        self.consecutive = deeds.consecutive
         self._judge(deeds, step, opens=opens, again=again)
         return not again
 
@@ -237,8 +239,7 @@ class Episode:
         self.call = call = evidence.count_call(step, now, again=again)
         self.loose = evidence.loose
         self.tool = tool = evidence.tools.count(evidence, step, now, again=again)
-        if step.outcome is not _EMPTY:
-            self.good += evidence.moved
+        self.good += evidence.moved and step.outcome is not _EMPTY
         if evidence.changed and self._others is not None:
             self._others.see_change()
         if step.outcome is _PENDING:
@@ -246,19 +247,18 @@ class Episode:
         if deeds.rejections is not None or step.outcome in TURNED_DOWN:
             rejections = deeds.rejections = deeds.rejections or Rejections()
             rejections.take(step, now, moved=evidence.moved)
-        result = call.like
-        if result is None and step.outcome not in FAILED:
-            result = NOT_CAPTURED
+            self.repeats = rejections.like is not None
+        result = call.like or (None if step.outcome in FAILED else NOT_CAPTURED)
         args_key = step.loose_key or step.args_key
         goes_on = deeds.cycles.add(step.action, args_key, result, now, opens=opens)
         self.cycle = (deeds.cycles.longest(2) if goes_on else None) or evidence.tour
-        streak = tool.results or tool.failures
-        in_row = 0 if streak is None else streak.count
-        if self.loose is not None or call.repeats >= 2 or in_row >= 2 or self.cycle is not None:
-            self.repeats = True
-            self._health = self._judge_health(step, call, tool)
-        else:
-            self._health = _HEALTHY
+        self._health = _HEALTHY
+        if not evidence.fresh or self.cycle is not None:
+            streak = tool.results or tool.failures
+            in_row = 0 if streak is None else streak.count
+            if self.loose is not None or call.repeats >= 2 or in_row >= 2 or self.cycle is not None:
+                self.repeats = True
+                self._health = self._judge_health(step, call, tool)
         if step.gist is not None and not again:
             self.repeats |= deeds.understand(step, step.gist, now)
         if self.talk is not None or step.said is not None:

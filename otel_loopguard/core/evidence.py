@@ -14,15 +14,11 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.cycles import MAX_ROUND
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.names import changes
-from otel_loopguard.core.records import (
-    WAIT_WEIGHT,
-    CallRecord,
-    Moment,
-    Recent,
-)
+from otel_loopguard.core.records import CallRecord, Moment, Recent
 from otel_loopguard.core.returned import Returned
-from otel_loopguard.core.streaks import CLOSE_ROUNDS, NEWS_WEIGHT, Tools, is_bare
+from otel_loopguard.core.streaks import BARE, Tools, is_bare
 from otel_loopguard.core.tours import Tours
+from otel_loopguard.core.weighing import MASKED_WEIGHT, MAX_ROUNDS, weigh
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
@@ -30,26 +26,13 @@ if TYPE_CHECKING:
 
 MAX_CALLS: Final = 256
 MAX_RESULTS: Final = 256
-MASKED_WEIGHT: Final = 0.5
 NEAR_WEIGHT: Final = 0.8
 """What a repeat counts whose result says almost nothing new."""
 MAX_SKETCHES: Final = 8
-MAX_ROUNDS: Final = 30
-"""A call that comes back later than that has not come back."""
-NEXT_WEIGHT: Final = 0.75
-LATER_WEIGHT: Final = 0.5
-AT_ONCE_WEIGHT: Final = 0.75
-"""What a repeat counts that the model has not asked for by itself, where it asks for the first."""
-STATUS: Final = 200
-"""Who waits for something is told in up to so many characters that it is not there."""
-FINAL_WEIGHT: Final = 0.45
-"""What a repeat counts that came after a wait, and says more than that."""
-"""What a repeat counts when results were not captured: in the very next round, or later."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _EMPTY: Final = Outcome.EMPTY
 _OK: Final = Outcome.OK
-_SURE: Final = (1.0, MASKED_WEIGHT)
 _NOTHING_NEW: Final = FAILED | {Outcome.PENDING}
 
 
@@ -63,24 +46,26 @@ class Evidence:
         epoch: how many steps changed something.
         changed: whether the newest call is one of them.
         loose: the record of the calls nearly the same as the newest, if there were some before.
+        fresh: whether the newest call is the first with its arguments and with its result.
         replays: how often the provider played something again.
+        prompted: the first round since a model worked.
         tour: the long cycle of which the newest call begins another lap, other steps or not.
     """
 
     __slots__ = (
-        "_alike", "_calls", "_heard", "_prompted", "_results", "_round", "_settled",
-        "_settled_epoch", "_sketched", "_tours", "changed", "epoch", "loose", "moved", "progress",
-        "replays", "tools", "tour",
+        "_alike", "_calls", "_heard", "_results", "_round", "_settled", "_settled_epoch",
+        "_sketched", "_tours", "changed", "epoch", "fresh", "loose", "moved", "progress",
+        "prompted", "replays", "tools", "tour",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.progress = self.epoch = 0
-        self.moved = self.changed = False
+        self.moved = self.changed = self.fresh = False
         self.replays = 0
         self.loose: CallRecord | None = None
         self._alike = False
         self._heard = 0
-        self._prompted = -1
+        self.prompted = -1
         self._tours: Tours | None = None
         self.tour: Cycle | None = None
         self._sketched: deque[CallRecord] = deque()
@@ -125,10 +110,17 @@ class Evidence:
 
         The calls of one round come at once: what one learned did not come after the others.
         """
-        for call in self._round:
-            if call.repeats == 1:
-                call.progress, call.epoch = self._settled, self._settled_epoch
+        if len(self._round) > 1:
+            for call in self._round:
+                if call.repeats == 1:
+                    call.progress, call.epoch = self._settled, self._settled_epoch
         self._round.clear()
+
+    def knows(self, action: str, args_key: str | None, result_key: str) -> bool:
+        """Whether a tool has come to a result before, or had those arguments."""
+        calls, results = self._calls, self._results
+        key, end = (action, args_key), (action, result_key)
+        return key in calls.new or key in calls.old or end in results.new or end in results.old
 
     def gave(self, action: str, result_key: str) -> bool:
         """Whether a tool has come to a result before."""
@@ -139,7 +131,11 @@ class Evidence:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
         self._alike, self.tour = False, None
         if now.model_ns != self._heard:
-            self._heard, self._prompted = now.model_ns, now.iteration
+            self._heard, self.prompted = now.model_ns, now.iteration
+        fresh = None if again else self._count_fresh(step, now)
+        self.fresh = fresh is not None
+        if fresh is not None:
+            return fresh
         key = None if step.args_key is None else (step.action, step.args_key)
         call = self._count(key, step, now, again=again)
         loose = None
@@ -152,6 +148,36 @@ class Evidence:
         self._settle(call)
         if loose is not None:
             self._settle(loose)
+        return call
+
+    def _count_fresh(self, step: Step, now: Moment) -> CallRecord | None:
+        """What `count_call` comes to for a call that repeats nothing, as most do; None for others.
+
+        Its result says enough to be news, and is it, so that none of the other questions arise.
+        """
+        action, args_key, result_key = step.action, step.args_key, step.result_key
+        if args_key is None or result_key is None or step.outcome is not _OK:
+            return None
+        if (step.size or 0) <= BARE or step.masked_key is not None or step.loose_key is not None:
+            return None
+        calls, results = self._calls, self._results
+        key, end = (action, args_key), (action, result_key)
+        if key in calls.new or key in calls.old or end in results.new or end in results.old:
+            return None
+        if len(calls.new) >= calls.half:
+            calls.turn()
+        if len(results.new) >= results.half:
+            results.turn()
+        results.new[end] = True
+        calls.new[key] = call = CallRecord(now, now, 1, 1, 1, 1.0, result_key, None, result_key)
+        self.loose = None
+        self.moved = True
+        self.changed = changed = changes(action)
+        self._settled = call.progress = self.progress = self.progress + 1
+        self._settled_epoch = call.epoch = self.epoch = self.epoch + changed
+        call.replays = self.replays
+        if len(self._round) < MAX_ROUND:
+            self._round.append(call)
         return call
 
     def _count(
@@ -190,7 +216,7 @@ class Evidence:
             call.same += weight > 0.0
             if weight and (step.loose_key is None or call.loose_key is not None):
                 self._go_round(call, step, now)
-            self._weigh(call, step, now, weight)
+            weigh(self, call, step, now, weight)
         if result_key != call.result_key or masked_key is not None:
             call.masked_key = masked_key
         call.result_key = result_key
@@ -218,33 +244,6 @@ class Evidence:
             if len(self._sketched) > MAX_SKETCHES:
                 self._sketched.popleft().sketch = None
         return call.sketch
-
-    def _weigh(self, call: CallRecord, step: Step, now: Moment, weight: float) -> None:
-        """Add one equal occurrence, graded by how good the evidence is; 0.0 for an unknown one."""
-        latest = call.latest
-        rounds = now.iteration - latest.iteration
-        if call.epoch != self.epoch or rounds > MAX_ROUNDS:
-            call.restart(now)
-            return
-        call.doubtful = call.doubtful or weight not in _SURE
-        if weight == 0.0:
-            if call.replays != self.replays:
-                call.restart(now)
-                return
-            weight = NEXT_WEIGHT if rounds == 1 else LATER_WEIGHT
-        elif call.progress != self.progress:
-            if rounds > CLOSE_ROUNDS or _says_nothing(step):
-                call.restart(now)
-                return
-            weight *= NEWS_WEIGHT
-            call.doubtful = True
-        if now.waited(step, latest):
-            final = step.outcome is _OK and (step.size or 0) > STATUS
-            weight *= FINAL_WEIGHT if final else WAIT_WEIGHT
-        elif now.model_ns == latest.model_ns and call.first.iteration <= self._prompted:
-            weight *= AT_ONCE_WEIGHT
-        call.repeats += 1
-        call.weight += weight
 
     def _go_round(self, call: CallRecord, step: Step, now: Moment) -> None:
         """Take an equal result as a step of a long lap, if it says something."""
@@ -287,8 +286,3 @@ class Evidence:
         known = key in results.new or key in results.old
         results.put(key, True)  # noqa: FBT003 - a set that knows its order
         return not known
-
-
-def _says_nothing(step: Step) -> bool:
-    """Whether a result is an acknowledgement, or blank: so it may be each time."""
-    return is_bare(step) or (step.outcome is _EMPTY and not step.size)

@@ -23,7 +23,7 @@ from otel_loopguard.core.outcome import classify
 from otel_loopguard.core.plans import plan_of
 from otel_loopguard.core.ranges import extent_of
 from otel_loopguard.core.records import Alert, Spoken
-from otel_loopguard.core.returned import loose_key_of
+from otel_loopguard.core.returned import compare
 from otel_loopguard.core.runs import Runs
 from otel_loopguard.core.said import CUT, echoed, said_by
 from otel_loopguard.core.tasks import task_of, values_of
@@ -176,18 +176,19 @@ class Guard:
         result_key, size = printer.of_result(result)
         episode = self._runs.get(run)
         handoffs = self._shared(outer) if episode is None else episode.handoffs
-        earlier = None if episode is None else episode.earlier(action, args_key, its_agent or agent)
-        masked_key = words = loose_key = None
+        agent = its_agent or agent
+        returns, masked_key, words, loose_key = False, None, None, None
         if recorded is not None:
             result_key, masked_key, size = recorded
-        elif earlier is not None and earlier.result_key not in (None, result_key):
-            masked_key, words = printer.of_returned(result)
+        if episode is None or episode.knows(action, args_key, result_key, agent):
+            at = (action, args_key, result_key, agent)
+            returns, masked, words, loose_key = compare(printer, episode, sighting, *at)
+            masked_key = masked_key or masked
         if outcome is None:
-            deep = earlier is not None or (size or 0) <= SHORT
+            deep = returns or (size or 0) <= SHORT
             outcome = classify(result, error=error, deep=deep)
         said = None
         if kind is _TOOL:
-            loose_key = loose_key_of(printer, episode, action, args, earlier, result_key)
             said = None if size is None or size > SHORT else echoed(sighting)
         elif kind is _MODEL:
             said = said_by(sighting)
@@ -205,7 +206,7 @@ class Guard:
         # By position: a name for each takes three times as long.
         return Step(
             kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
-            its_agent or agent, start_ns, end_ns, tokens, size, span, said, target, task,
+            agent, start_ns, end_ns, tokens, size, span, said, target, task,
             loose_key, words, gist,
         )  # fmt: skip
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard, cast
 
-from otel_loopguard.core.evidence import MAX_ROUNDS
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.records import WAIT_WEIGHT, Moment, remember
+from otel_loopguard.core.weighing import MAX_ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

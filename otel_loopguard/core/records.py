@@ -37,14 +37,15 @@ class Recent(Generic[_K, _V]):
     It forgets the older half at once: to drop one entry for each that comes costs every step.
 
     Attributes:
+        half: how many entries `new` takes before they are the older half.
         new: the entries that came last.
         old: those before them, among them some that are in `new` again.
     """
 
-    __slots__ = ("_half", "new", "old")
+    __slots__ = ("half", "new", "old")
 
     def __init__(self, limit: int) -> None:
-        self._half = limit // 2
+        self.half = limit // 2
         self.new: dict[_K, _V] = {}
         self.old: dict[_K, _V] = {}
 
@@ -53,11 +54,13 @@ class Recent(Generic[_K, _V]):
 
     def put(self, key: _K, value: _V) -> None:
         """Take an entry, or take it again."""
-        new = self.new
-        if len(new) >= self._half and key not in new:
-            self.old, self.new = new, {}
-            new = self.new
-        new[key] = value
+        if len(self.new) >= self.half and key not in self.new:
+            self.turn()
+        self.new[key] = value
+
+    def turn(self) -> None:
+        """Forget the older half: what is new is old now."""
+        self.old, self.new = self.new, {}
 
     def condense(self, limit: int) -> None:
         """Forget all but the newest entries."""
@@ -176,10 +179,15 @@ class Streak:
 
 @dataclass(slots=True)
 class ToolRecord:
-    """One tool: its streak of equal results and its streak of equal failures."""
+    """One tool: its streak of equal results and its streak of equal failures.
+
+    A streak of results is made when one comes again: most never do. `fresh` holds what it would
+    begin with: the step, and what the run's progress and epoch were after it.
+    """
 
     results: Streak | None = None
     failures: Streak | None = None
+    fresh: tuple[Step, Moment, int, int] | None = None
 
 
 class Spoken(NamedTuple):

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.model import MISSING
+from otel_loopguard.core.model import MISSING, Kind
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
+    from otel_loopguard.core.model import Sighting
     from otel_loopguard.core.records import CallRecord
 
 MAX_WORDS: Final = 256
@@ -54,7 +55,27 @@ def loose_form(text: str) -> str:
     return "\0".join(sorted(_WORD.findall(text.casefold())))
 
 
-def loose_key_of(
+def compare(
+    printer: Fingerprinter,
+    episode: Episode | None,
+    sighting: Sighting,
+    action: str,
+    args_key: str | None,
+    result_key: str | None,
+    agent: str | None,
+) -> tuple[bool, str | None, tuple[int, ...] | None, str | None]:
+    """Whether a call returns; the masked digest and the words of another result; its weaker key."""
+    earlier = None if episode is None else episode.earlier(action, args_key, agent)
+    masked_key = words = loose_key = None
+    other = earlier is not None and earlier.result_key not in (None, result_key)
+    if other and sighting.recorded is None:
+        masked_key, words = printer.of_returned(sighting.result)
+    if sighting.kind is Kind.TOOL:
+        loose_key = _loose_key_of(printer, episode, action, sighting.args, earlier, result_key)
+    return earlier is not None, masked_key, words, loose_key
+
+
+def _loose_key_of(
     printer: Fingerprinter,
     episode: Episode | None,
     action: str,

@@ -52,6 +52,12 @@ class Tools:
         if tool is None:
             tool = ToolRecord()
             remember(self._table, step.action, tool, MAX_TOOLS)
+        if learned.fresh:
+            tool.failures = tool.results = None
+            tool.fresh = (step, now, learned.progress, learned.epoch)
+            return tool
+        if tool.fresh is not None:
+            tool.results, tool.fresh = _began(*tool.fresh), None
         if step.outcome in FAILED:
             key = step.error or step.outcome.value
             tool.results = None
@@ -64,6 +70,12 @@ class Tools:
             key = step.result_key if step.outcome is not _EMPTY else _EMPTY.value
             tool.results = _streak(learned, tool.results, key, step, now, again=False)
         return tool
+
+
+def _began(step: Step, now: Moment, progress: int, epoch: int) -> Streak:
+    """The streak that a fresh result has begun."""
+    key = step.result_key or ""
+    return Streak(now, now, key, progress, epoch, 1, 1.0, (step.args_key,), (key,))
 
 
 def _streak(

@@ -149,7 +149,7 @@ class Action:
         if self.own and span is not None:
             span.end(end_ns)
             if where is not None:
-                live_spans.pop(where[1])
+                live_spans.pop(where[1], None)
 
 
 def open_around(

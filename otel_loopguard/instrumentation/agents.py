@@ -78,7 +78,7 @@ def end_run(pipeline: Pipeline, run: Run, reason: str, *, keep: bool) -> None:
     """End a run, and the `invoke_agent` span that shows it if there is one."""
     pipeline.end_run(run, reason, keep=keep)
     run.span.end()
-    live_spans.pop(run.span.get_span_context().span_id)
+    live_spans.pop(run.span.get_span_context().span_id, None)
 
 
 class AgentScope:

@@ -110,7 +110,7 @@ class LoopGuardSpanProcessor(SpanProcessor):
     @guarded("processor.on_end")
     def _take(self, span: ReadableSpan) -> None:
         where = span.context
-        live = live_spans.pop(where.span_id) if where is not None else None
+        live = live_spans.pop(where.span_id, None) if where is not None else None
         if not self.active or where is None or live is None:
             return
         run, call = live

@@ -190,7 +190,7 @@ Live = tuple[Run, "Call | None"]
 """What is known of a span that is open: its run, and the call that it is in."""
 
 
-class LiveSpans:
+class LiveSpans(OrderedDict[int, Live]):
     """The spans that are open, by span id. Bounded: the oldest are forgotten.
 
     It has no lock, so that a signal handler, a finalizer or a fork can come at any time: each of
@@ -198,22 +198,14 @@ class LiveSpans:
     """
 
     def __init__(self, limit: int = MAX_LIVE_SPANS) -> None:
-        self._spans: OrderedDict[int, Live] = OrderedDict()
+        super().__init__()
         self._limit = limit
 
     def add(self, span_id: int, run: Run, call: Call | None = None) -> None:
         """A span starts."""
-        self._spans[span_id] = run, call
-        if len(self._spans) > self._limit:
-            self._spans.popitem(last=False)
-
-    def get(self, span_id: int) -> Live | None:
-        """What is known of an open span."""
-        return self._spans.get(span_id)
-
-    def pop(self, span_id: int) -> Live | None:
-        """A span ends."""
-        return self._spans.pop(span_id, None)
+        self[span_id] = run, call
+        if len(self) > self._limit:
+            self.popitem(last=False)
 
 
 live_spans: Final = LiveSpans()

@@ -74,7 +74,9 @@ def facts_of(episode: Episode) -> Facts:
         weight=pytest.approx(call.weight),  # type: ignore[arg-type]
         doubtful=call.doubtful,
         first_iteration=call.first.iteration,
-        results=tool_record.results.count if tool_record.results else 0,
+        results=tool_record.results.count
+        if tool_record.results
+        else int(tool_record.fresh is not None),
         loose=(loose.repeats, pytest.approx(loose.weight), loose.doubtful)  # type: ignore[arg-type]
         if loose
         else (0, 0.0, False),
@@ -367,8 +369,8 @@ def test_a_condensed_run_goes_on() -> None:
     assert not episode.steps
     kept = episode._deeds.evidence
     assert len(kept._calls) == len(kept._results) == CONDENSED
-    assert episode.earlier("search", "59") is not None
-    assert episode.earlier("search", "3") is None
+    assert episode.earlier("search", "59", None) is not None
+    assert episode.earlier("search", "3", None) is None
     assert not episode.add(tool(args="59", result="59", call_id="59"))
     episode.add(tool(args="59", result="59"))
     assert episode.call is not None

@@ -502,8 +502,8 @@ def test_open_spans_are_remembered_up_to_a_limit() -> None:
     for n in range(5):
         spans.add(n, Run(str(n)))
     assert [spans.get(n) is not None for n in range(5)] == [False, False, True, True, True]
-    assert spans.pop(0) is None
-    live = spans.pop(4)
+    assert spans.pop(0, None) is None
+    live = spans.pop(4, None)
     assert live is not None
     assert live[0].id == "4"
 

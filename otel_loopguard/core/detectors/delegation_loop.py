@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Pattern
@@ -28,6 +28,7 @@ class DelegationLoop:
     Leaves alone: "check A, B and C", then "check B and C"; a writer and a critic with new drafts.
     """
 
+    only_repeats: ClassVar[bool] = True
     warning: int = field(default=3, metadata={"doc": "same task, nothing came of it: warning"})
     critical: int = field(default=5, metadata={"doc": "same task, nothing came of it: critical"})
     little_warning: int = field(default=4, metadata={"doc": "same task, little came: warning"})
@@ -64,9 +65,8 @@ class DelegationLoop:
         if errand is None:
             return None
         if relay and relay.times >= self.relay_warning and errand.idle < self.warning:
-            said = (
-                f"{len(relay.agents)} agents handed over {relay.times:.0f} times, and that was all"
-            )
+            count = len(relay.agents)
+            said = f"{count} agents handed over {relay.times:.0f} times, and that was all"
             limits, key = (self.relay_warning, self.relay_critical), f"{sorted(relay.agents)}"
             return key, limits, relay.first, relay.times, said
         return self._errand(errand)

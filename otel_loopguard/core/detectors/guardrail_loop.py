@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Outcome, Pattern
@@ -26,6 +26,8 @@ class GuardrailLoop:
     Catches: three refusals of `shell`, each for another spelling; a way around by five tools.
     Leaves alone: two refusals and a call that is let through; one refusal each of three tools.
     """
+
+    only_repeats: ClassVar[bool] = True
 
     warning: int = field(default=3, metadata={"doc": "refusals of one tool: warning"})
     critical: int = field(default=5, metadata={"doc": "refusals of one tool: critical"})

@@ -24,6 +24,11 @@ class IterationBudget:
         default=0, metadata={"doc": "iterations that a run may take; 0 for no limit"}
     )
 
+    @property
+    def only_repeats(self) -> bool:
+        """Without a limit there is no step that it has to see."""
+        return not self.limit
+
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         if not self.limit or episode.call is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Outcome, Pattern
@@ -28,6 +28,8 @@ class ToolHallucination:
     Catches: three calls of tools that were never offered; the same missing field three times.
     Leaves alone: a misspelt name and then the right one; two fields forgotten one after the other.
     """
+
+    only_repeats: ClassVar[bool] = True
 
     warning: int = field(default=3, metadata={"doc": "calls of unknown tools: warning"})
     critical: int = field(default=5, metadata={"doc": "calls of unknown tools: critical"})

@@ -7,8 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
-from otel_loopguard.core.evidence import MASKED_WEIGHT
 from otel_loopguard.core.model import Pattern
+from otel_loopguard.core.weighing import MASKED_WEIGHT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
