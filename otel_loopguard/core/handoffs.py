@@ -157,9 +157,10 @@ class Handoffs:
         found = (each for each in self._agents if each != caller and names(each, action, known))
         return max(found, key=len, default=None)
 
-    def moves(self, action: str) -> bool:
-        """Whether a tool was seen to hand over: the agent that a call named acted next."""
-        return action in self._movers
+    def moves(self, step: Step) -> bool:
+        """Whether a call only hands over: its tool was seen to, and it says no more than that."""
+        brief = step.target is not None and (step.size or 0) <= BRIEF
+        return brief and step.action in self._movers
 
     def passes(self, args_key: str | None) -> bool:
         """Whether a call would pass on the task that is under way."""

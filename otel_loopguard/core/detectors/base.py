@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from otel_loopguard.core.records import Moment
 
 
+Limits = tuple[float, float]
+"""From which weight on a loop is a warning, and critical."""
+
+
 class Detector(Protocol):
     """A callable on a frozen dataclass whose fields are its settings.
 
@@ -29,7 +33,7 @@ def found(
     pattern: Pattern,
     *,
     key: str,
-    limits: tuple[float, float],
+    limits: Limits,
     first: Moment,
     repeats: int,
     weight: float | None = None,

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
-from otel_loopguard.core.handoffs import BRIEF
 from otel_loopguard.core.model import FAILED, Outcome, Pattern
 from otel_loopguard.core.names import waits
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.detectors.base import Limits
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Finding, Step
-
-# Before Python 3.12 it takes long to read a member from its enum.
-_PENDING: Final = Outcome.PENDING
-_ARGS: Final = ("nearly the same arguments", "the same arguments")
-
-
-def _hands_over(episode: Episode, step: Step) -> bool:
-    """Whether a call starts another agent and says no more: what that one does shows elsewhere."""
-    is_brief = step.target is not None and (step.size or 0) <= BRIEF
-    return is_brief and episode.handoffs is not None and episode.handoffs.moves(step.action)
+    from otel_loopguard.core.records import CallRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +27,10 @@ class HardLoop:
     """
 
     only_repeats: ClassVar[bool] = True
-    warning: int = field(default=3, metadata={"doc": "equal calls with equal results: warning"})
+    warning: int = field(default=3, metadata={"doc": "equal calls in a row: warning"})
     critical: int = field(default=5, metadata={"doc": "equal calls with equal results: critical"})
+    spread: int = field(default=3, metadata={"doc": "the same, not in a row or alike: warning"})
+    unknown: int = field(default=3, metadata={"doc": "results not known, weighed: warning"})
     poll_warning: int = field(default=10, metadata={"doc": "equal calls while waiting: warning"})
     poll_critical: int = field(default=20, metadata={"doc": "equal calls while waiting: critical"})
 
@@ -48,33 +41,40 @@ class HardLoop:
             call, key = episode.loose, f"~{step.loose_key}"
         if call is None or call.repeats < 2 or step.args_key is None or step.outcome in FAILED:
             return None
-        if (cycle is not None and cycle.period > 1) or _hands_over(episode, step):
+        hands_over = episode.handoffs is not None and episode.handoffs.moves(step)
+        if (cycle is not None and cycle.period > 1) or hands_over:
             return None
         told = episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if told is not None and told.iteration >= call.first.iteration:
             return None
         polls = episode.polls(2) or waits(step.action)
-        warning, critical = self.warning, self.critical
-        if polls:
-            warning, critical = self.poll_warning, self.poll_critical
+        alike = "the same" if key is step.args_key else "nearly the same"
         return found(
             episode,
             step,
             Pattern.HARD_LOOP,
             key=f"{step.agent or ''}/{step.action}:{key}",
-            limits=(warning, inf if call.doubtful else critical),
+            limits=self._limits(episode, step, call, polls=polls),
             first=call.first,
             repeats=call.repeats,
             weight=call.weight,
-            evidence=f"{step.action} was called {call.repeats} times with "
-            f"{_ARGS[key is step.args_key]} and gave {_answer(step)} each time",
+            evidence=f"{step.action} was called {call.repeats} times with {alike} arguments and "
+            f"gave {_answer(step)} each time",
             suggested_action="wait_longer" if polls else "inject_correction",
             action=step.action,
             args_key=step.args_key,
         )
 
+    def _limits(self, episode: Episode, step: Step, call: CallRecord, *, polls: bool) -> Limits:
+        critical = self.poll_critical if polls else self.critical
+        warning = self.poll_warning if polls else self.spread
+        if not polls and step.result_key is None:
+            warning = self.unknown
+        elif not polls and episode.consecutive >= call.repeats == call.weight:
+            warning = self.warning
+        return warning, inf if call.doubtful else critical
+
 
 def _answer(step: Step) -> str:
-    if step.result_key is None:
-        return "a result that is not known"
-    return "the same result" if step.outcome is not _PENDING else "no final result"
+    known = "the same result" if step.outcome is not Outcome.PENDING else "no final result"
+    return known if step.result_key is not None else "a result that is not known"
