@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from otel_loopguard.core.model import (
     Finding,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.handoffs import Handoffs
+    from otel_loopguard.core.plans import Plan
+    from otel_loopguard.core.ranges import Extent
     from otel_loopguard.core.tasks import Task
 
 UNKNOWN_TOOL: Final = "unknown_tool"
@@ -200,9 +202,7 @@ class Guard:
             target, task = _handed_over(sighting, agent, args_key, handoffs)
         if outcome is _UNKNOWN_TOOL:
             action = UNKNOWN_TOOL  # a name that was not offered is model output: content
-        gist = (
-            (extent_of(printer, action, args, result) or plan_of(args)) if kind is _TOOL else None
-        )
+        gist = _gist_of(printer, action, args, result) if kind is _TOOL else None
         # By position: a name for each takes three times as long.
         return Step(
             kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
@@ -249,6 +249,17 @@ class Guard:
             episode.iteration, finding.severity, finding.identity
         )
         return Utterance(finding, said.finding_id, said.report_no, episode.iteration)
+
+
+def _gist_of(
+    printer: Fingerprinter, action: str, args: object, result: object
+) -> Extent | Plan | None:
+    """What part a call reads, or the plan that it writes down."""
+    if type(args) is dict:
+        kinds = list(map(type, cast("dict[str, object]", args).values()))
+        if list not in kinds and kinds.count(int) != 2:
+            return None  # as most often: it takes two numbers or a list
+    return extent_of(printer, action, args, result) or plan_of(args)
 
 
 def _handed_over(
