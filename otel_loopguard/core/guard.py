@@ -255,7 +255,8 @@ def _gist_of(
     printer: Fingerprinter, action: str, args: object, result: object
 ) -> Extent | Plan | None:
     """What part a call reads, or the plan that it writes down."""
-    if type(args) is dict:
+    is_object = type(args) is dict
+    if is_object:
         kinds = list(map(type, cast("dict[str, object]", args).values()))
         if list not in kinds and kinds.count(int) != 2:
             return None  # as most often: it takes two numbers or a list
