@@ -6,12 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.decision import DeadlockError
     from otel_loopguard.instrumentation import LoopGuardInstrumentor, instrument, uninstrument
     from otel_loopguard.instrumentation.api import agent, run, tool
     from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
     from otel_loopguard.settings import Settings
 
 __all__ = [
+    "DeadlockError",
     "LoopGuardInstrumentor",
     "LoopGuardSpanProcessor",
     "Settings",
@@ -23,6 +25,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "core.decision": ("DeadlockError",),
     "instrumentation": ("LoopGuardInstrumentor", "instrument", "uninstrument"),
     "instrumentation.api": ("agent", "run", "tool"),
     "sdk.processor": ("LoopGuardSpanProcessor",),

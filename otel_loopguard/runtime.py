@@ -123,6 +123,8 @@ def build(settings: Settings, wrap: Callable[[Detector], Detector] | None = None
         ttl_ns=int(settings.run_ttl_s * 1e9),
         ignored_tools=settings.ignored_tools,
         muted=settings.muted_patterns,
+        action=settings.action,
+        actions=settings.actions,
     )
     return Runtime(settings, guard)
 

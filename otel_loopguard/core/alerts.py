@@ -9,7 +9,8 @@ from otel_loopguard.core.model import Severity
 from otel_loopguard.core.records import newest, remember
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.records import Alert, Moment
+    from otel_loopguard.core.model import Finding
+    from otel_loopguard.core.records import Alert, Moment, Spoken
 
 MAX_ALERTS: Final = 64
 
@@ -60,6 +61,13 @@ class Alerts:
         if repeats >= critical:
             return _CRITICAL
         return _WARNING if repeats >= warning else None
+
+
+def said_in_round(last: Spoken | None, iteration: int, finding: Finding) -> bool:
+    """Whether another call of the same parallel round has said this already: a round is one set."""
+    if last is None or last.iteration != iteration or last.identity == finding.identity:
+        return False
+    return last.severity >= finding.severity
 
 
 def _half(limit: float) -> float:

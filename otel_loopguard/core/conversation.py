@@ -168,6 +168,10 @@ class Conversations:
         call.shown = True
         return call
 
+    def named(self, run: str) -> Chain | None:
+        """The conversation with this run id, unless it offers no tools or is forgotten."""
+        return self._runs.get(run)
+
     def expire(self, now_ns: int) -> list[Chain]:
         """Forget the conversations that have been idle for too long, and return them."""
         gone: list[Chain] = []

@@ -6,7 +6,7 @@ An `Episode` takes steps and keeps incremental facts; detectors read them and ho
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.agents import Deeds, Others
 from otel_loopguard.core.alerts import Alerts
@@ -17,6 +17,9 @@ from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, St
 from otel_loopguard.core.records import CallRecord, Moment, Spoken, ToolRecord
 from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
 from otel_loopguard.core.talk import Talk
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.decision import Standing
 
 RING: Final = 16
 CONDENSED: Final = 16
@@ -57,17 +60,17 @@ class Episode:
         tokens: tokens spent so far.
         good: how many steps brought something new since a finding last held.
         stuck: the worst that is wrong right now, None while healthy.
-        last_seen_ns: when the newest step ended; 0 while no step said.
-        closed: whether the run was said to be over since its newest step.
+        last_seen_ns, closed: when the newest step ended, 0 if unknown; whether it is over since.
         spoken: the last time that each pattern spoke.
         talk: what the models say; None before any said a word.
         handoffs: who handed what to whom, shared with the runs nested in this one; None before.
+        standing: the loops that stand right now; None while there was none.
     """
 
     __slots__ = (
         "_acting", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent", "alerts",
         "call", "closed", "consecutive", "cycle", "good", "handoffs", "iteration", "last_seen_ns",
-        "loose", "repeats", "run", "spoken", "steps", "stuck", "talk", "tokens", "tool",
+        "loose", "repeats", "run", "spoken", "standing", "steps", "stuck", "talk", "tokens", "tool",
         "turn_start",
     )  # fmt: skip
 
@@ -79,18 +82,17 @@ class Episode:
         self.loose: CallRecord | None = None
         self.tool: ToolRecord | None = None
         self.cycle: Cycle | None = None
-        self.repeats = False
+        self.repeats = self.closed = False
         self.iteration = 0
         self.consecutive = 0
         self.turn_start = 0
-        self.tokens = 0
-        self.good = 0
+        self.tokens = self.good = 0
         self.stuck: Stuck | None = None
         self.last_seen_ns = 0
-        self.closed = False
         self.spoken: dict[Pattern, Spoken] = {}
         self.talk: Talk | None = None
         self.handoffs: Handoffs | None = None
+        self.standing: Standing | None = None
         self.alerts = Alerts()
         self._call_ids = CallIds()
         self._model_ns = 0
@@ -190,7 +192,7 @@ class Episode:
 
     def condense(self) -> None:
         """Forget what happened long ago, to take little room while other runs are busier."""
-        self._others = self.handoffs = None
+        self._others = self.handoffs = self.standing = None
         self._deeds.ranges = self._deeds.plans = None
         self._deeds.evidence.condense(CONDENSED)
         self._call_ids.condense(CONDENSED)

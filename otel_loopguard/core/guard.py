@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from otel_loopguard.core.alerts import said_in_round
+from otel_loopguard.core.decision import GO, Action, Decision, let_stand
+from otel_loopguard.core.handed import HANDS_OVER, handed_over
 from otel_loopguard.core.model import (
     Finding,
     Kind,
@@ -26,10 +29,9 @@ from otel_loopguard.core.records import Alert, Spoken
 from otel_loopguard.core.returned import compare
 from otel_loopguard.core.runs import Runs
 from otel_loopguard.core.said import CUT, echoed, said_by
-from otel_loopguard.core.tasks import task_of, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from otel_loopguard.core.detectors.base import Detector
     from otel_loopguard.core.episode import Episode
@@ -37,17 +39,14 @@ if TYPE_CHECKING:
     from otel_loopguard.core.handoffs import Handoffs
     from otel_loopguard.core.plans import Plan
     from otel_loopguard.core.ranges import Extent
-    from otel_loopguard.core.tasks import Task
 
 UNKNOWN_TOOL: Final = "unknown_tool"
 SHORT: Final = 200
 """Results up to this many characters are always looked at for their kind; longer ones only when
 the same call comes back."""
 
-
 # Before Python 3.12 it takes long to read a member from its enum.
 _AGENT: Final = Kind.AGENT
-_HANDS_OVER: Final = frozenset({Kind.HANDOFF, Kind.AGENT})
 _TOOL: Final = Kind.TOOL
 _COMPACT: Final = Kind.COMPACT
 _MODEL: Final = Kind.MODEL
@@ -71,10 +70,10 @@ class Guard:
     Args:
         detectors: what to look for.
         fingerprinter: makes the digests.
-        max_runs: how many runs are remembered at once.
-        ttl_ns: after how long without a step a run is over, in nanoseconds.
+        max_runs, ttl_ns: how many runs are remembered at once; the silence that ends one.
         ignored_tools: tools whose calls are no steps.
         muted: patterns that are never reported.
+        action, actions: what is done about a loop; the same for single patterns.
     """
 
     def __init__(
@@ -86,6 +85,8 @@ class Guard:
         ttl_ns: int = 900_000_000_000,
         ignored_tools: frozenset[str] = frozenset(),
         muted: frozenset[Pattern] = frozenset(),
+        action: Action = Action.OBSERVE,
+        actions: Mapping[Pattern, Action] | None = None,
     ) -> None:
         self.fingerprinter = fingerprinter
         self._detectors = tuple(detectors)
@@ -93,8 +94,10 @@ class Guard:
             each for each in detectors if not getattr(each, "only_repeats", False)
         )
         self._ttl_ns = ttl_ns
-        self._ignored = ignored_tools
-        self._muted = muted
+        self._ignored, self._muted = ignored_tools, muted
+        chosen = dict(actions or {})
+        self._mode: Callable[[Pattern], Action] = lambda pattern: chosen.get(pattern, action)
+        self.decides = action is not Action.OBSERVE or bool(chosen)
         self._runs = Runs(max_runs)
         self._lock = threading.RLock()  # a signal handler or finalizer may come in between
 
@@ -128,6 +131,21 @@ class Guard:
                 step, counted, episode.iteration, episode.consecutive, seen > 1, same,
                 episode.status, spoken, changes, ended,
             )  # fmt: skip
+
+    def decide(
+        self,
+        run: str,
+        action: str,
+        args_key: str | None,
+        call_id: str | None = None,
+        at_ns: int = 0,
+    ) -> Decision:
+        """What is to become of a tool call before it is made; O(1). See `Standing.decide`."""
+        episode = self._runs.get(run) if self.decides else None
+        if episode is None or episode.standing is None or action in self._ignored:
+            return GO
+        with self._lock:
+            return episode.standing.decide(action, args_key, call_id, at_ns, self._mode)
 
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
@@ -198,8 +216,8 @@ class Guard:
         elif kind is _COMPACT:
             size = left
         target, task = None, None
-        if kind in _HANDS_OVER or handoffs is not None:
-            target, task = _handed_over(sighting, agent, args_key, handoffs)
+        if kind in HANDS_OVER or handoffs is not None:
+            target, task = handed_over(sighting, agent, args_key, handoffs)
         if outcome is _UNKNOWN_TOOL:
             action = UNKNOWN_TOOL  # a name that was not offered is model output: content
         gist = _gist_of(printer, action, args, result) if kind is _TOOL else None
@@ -212,16 +230,18 @@ class Guard:
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
         spoken: tuple[Utterance, ...] = ()
+        held: list[Finding] = []
         for detector in self._detectors if episode.repeats else self._unbidden:
             finding = detector(episode, step)
-            if finding is None or finding.severity is _INFO:
-                continue
-            if finding.pattern in self._muted:
+            if finding is None or finding.severity is _INFO or finding.pattern in self._muted:
                 continue
             episode.good = 0
+            held.append(finding)
             utterance = self._speak(episode, finding, step)
             if utterance is not None:
                 spoken = (*spoken, utterance)
+        if self.decides:
+            let_stand(episode, step, held)
         return spoken
 
     def _speak(self, episode: Episode, finding: Finding, step: Step) -> Utterance | None:
@@ -242,7 +262,7 @@ class Guard:
             said.first_iteration = finding.first_iteration
         if episode.stuck is None or finding.severity > episode.stuck.severity:
             episode.stuck = Stuck(finding.pattern, finding.severity, episode.agent or step.agent)
-        if _said_in_round(episode, finding):
+        if said_in_round(episode.spoken.get(finding.pattern), episode.iteration, finding):
             return None
         said.report_no += 1
         episode.spoken[finding.pattern] = Spoken(
@@ -261,28 +281,6 @@ def _gist_of(
         if list not in kinds and kinds.count(int) != 2:
             return None  # as most often: it takes two numbers or a list
     return extent_of(printer, action, args, result) or plan_of(args)
-
-
-def _handed_over(
-    sighting: Sighting, agent: str | None, args_key: str | None, handoffs: Handoffs | None
-) -> tuple[str | None, Task | None]:
-    """To whom a step hands over, and what that agent is to do, as far as it says so."""
-    kind, action, args = sighting.kind, sighting.action, sighting.args
-    if kind in _HANDS_OVER:
-        return action, task_of(args)
-    if handoffs is None or kind is not _TOOL:
-        return None, None
-    target = handoffs.named(sighting.agent or agent, action, values_of(args))
-    knows = target is not None or handoffs.passes(args_key)
-    return target, task_of(args) if knows else None
-
-
-def _said_in_round(episode: Episode, finding: Finding) -> bool:
-    """Whether another call of the same parallel round has said this already: a round is one set."""
-    last = episode.spoken.get(finding.pattern)
-    if last is None or last.iteration != episode.iteration or last.identity == finding.identity:
-        return False
-    return last.severity >= finding.severity
 
 
 def _close(episodes: Sequence[Episode], reason: str) -> Closing:

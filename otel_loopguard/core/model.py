@@ -213,12 +213,13 @@ class Finding(NamedTuple):
         period, repeats: how many steps one lap has, and how many laps there were so far.
         evidence: one sentence without any content.
         suggested_action: what helps first, as a word of the recovery table.
-        first_span: the span of the loop's first step, if known.
-        first_iteration: the iteration of its first step (a loop that begins anew is a relapse).
+        first_span, first_iteration: the span of the loop's first step, if known; the iteration of
+            that step (a loop that begins anew is a relapse).
         action, args_key: the tool and the arguments that come again, where they are the same.
-        wasted_calls: calls that brought nothing (all but the first lap).
-        wasted_tokens: tokens spent since the first repeat.
+        wasted_calls, wasted_tokens: calls that brought nothing (all but the first lap); tokens
+            spent since the first repeat.
         wasted_seconds: wall time from the end of the first lap to now.
+        covers: the calls that go on with it: action (`*` for any), digest of the arguments or None.
     """
 
     pattern: Pattern
@@ -235,6 +236,7 @@ class Finding(NamedTuple):
     wasted_calls: int = 0
     wasted_tokens: int = 0
     wasted_seconds: float = 0.0
+    covers: frozenset[tuple[str, str | None]] = frozenset()
 
 
 class Utterance(NamedTuple):
@@ -277,14 +279,12 @@ class Observation:
     """What the guard answers to one sighting.
 
     Attributes:
-        step: the sighting's digests.
-        counted: whether it was a step of its own (False: seen before, or another attempt).
-        iteration: 1-based number of the tool round in its run.
-        consecutive_same_tool: 1-based length of the streak of this tool.
+        step, counted: the sighting's digests; whether it was a step of its own, not one seen
+            before or another attempt.
+        iteration, consecutive_same_tool: 1-based: its tool round in the run, the tool's streak.
         same_args_seen: whether this tool had these arguments before in this run.
         repeat_count: how often this call has been seen with this result, this one included.
-        status: the run's health after this step.
-        utterances: findings that speak now.
+        status, utterances: the run's health after this step; findings that speak now.
         changes, ended: runs that moved within the gauge of stuck runs; runs that are over.
     """
 

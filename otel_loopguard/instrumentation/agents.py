@@ -11,6 +11,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
+from otel_loopguard.core.decision import DeadlockError
 from otel_loopguard.core.model import MISSING, Kind, Sighting
 from otel_loopguard.core.model import Status as Health
 from otel_loopguard.instrumentation.actions import error_type, say_failed
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = "interrupted"
 """The reason of a run that waits for somebody and is no step of its parent yet."""
+DEADLOCK: Final = "deadlock"
+"""The reason of a run that was stopped."""
 MAX_RESUMABLE: Final = 1_000
 
 
@@ -131,14 +134,17 @@ class AgentScope:
         Args:
             result: what it gave back.
             failure: the class of the failure, if it failed.
-            reason: what `loopguard.end_reason` says: answer, closed, interrupted, error or exit.
+            reason: what `loopguard.end_reason` says: answer, closed, interrupted, deadlock or exit;
+                where it failed, error instead of answer.
             keep: whether the run may go on later, under another span.
         """
         if self._ended:
             return
         self._ended = True
+        if failure is not None and reason == "answer":
+            reason = "error"
         span = self.run.span
-        span.set_attribute(names.END_REASON, "error" if failure else reason)
+        span.set_attribute(names.END_REASON, reason)
         if failure is not None:
             say_failed(span, failure)
         try:
@@ -146,11 +152,13 @@ class AgentScope:
                 seen = self._sighting(result, failure)
                 self.pipeline.see(self._step_of, seen, span, context=self.context)
         finally:
-            end_run(self.pipeline, self.run, "error" if failure else reason, keep=keep)
+            end_run(self.pipeline, self.run, reason, keep=keep)
 
     def fail(self, error: BaseException) -> None:
         """The agent raised; what is no Exception (a cancellation, an exit) is no failure of it."""
-        if isinstance(error, Exception):
+        if isinstance(error, DeadlockError):
+            self.finish(failure=error_type(error), reason=DEADLOCK)
+        elif isinstance(error, Exception):
             self.finish(failure=error_type(error))
         else:
             self.finish(reason="closed")

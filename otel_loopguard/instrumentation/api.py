@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from otel_loopguard.instrumentation import drive, wiring
 from otel_loopguard.instrumentation.agents import AgentScope, open_agent
+from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.instrumentation.tools import open_tool
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.scope import attach, detach
@@ -18,27 +19,42 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_Open = Callable[[wiring.Wiring, str, dict[str, Any]], drive.Scope | None]
-_Begin = Callable[[tuple[Any, ...], dict[str, Any]], drive.Scope | None]
+_Open = Callable[[wiring.Wiring, str, dict[str, Any]], drive.Scope | Held | None]
+_Begin = Callable[[tuple[Any, ...], dict[str, Any]], drive.Scope | Held | None]
 
 
 @overload
-def tool(function: _F, /) -> _F: ...
+def tool(
+    function: _F, /, *, name: str | None = None, on_loop: Callable[[str], object] = str
+) -> _F: ...
 @overload
-def tool(*, name: str | None = None) -> Callable[[_F], _F]: ...
-def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None) -> Any:
+def tool(
+    *, name: str | None = None, on_loop: Callable[[str], object] = str
+) -> Callable[[_F], _F]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    on_loop: Callable[[str], object] = str,
+) -> Any:
     """Show each call of a function as a tool call: an `execute_tool` span, watched for loops.
 
     The function may be plain, async, a generator or an async generator; what it returns, yields and
-    raises stays the same. Its arguments are compared by name, defaults included.
+    raises stays the same. Its arguments are compared by name, defaults included. Where the setting
+    `action` says so, a call that goes on with a loop is not made: it gives a note to the model (a
+    generator yields it), or raises `DeadlockError`.
 
     Args:
         function: the function, where the decorator is used without parentheses.
         name: the tool's name; the function's own by default. Use the name that the model is given.
+        on_loop: makes what a call gives that is not made, out of the note; by default the note
+            itself. If it raises, the call is made.
     """
+    open_ = open_tool if on_loop is str else partial(open_tool, instead=on_loop)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return _scoped(function, open_tool, name or _name_of(function))
+        return _scoped(function, open_, name or _name_of(function))
 
     return decorate if function is None else decorate(function)
 
@@ -125,7 +141,7 @@ def _scoped(function: Any, open_: _Open, name: str) -> Any:
     named = _Arguments(function)
 
     @guarded("start of a decorated call")
-    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> drive.Scope | None:
+    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> drive.Scope | Held | None:
         wired = wiring.current()
         return None if wired is None else open_(wired, name, named(args, kwargs))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from opentelemetry import context as otel_context
 
 from otel_loopguard.core.model import MISSING
+from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.scope import attach, detach
 
@@ -67,8 +68,12 @@ class _NoScope:
 NO_SCOPE: Final = _NoScope()
 
 
-def call(scope: Scope, function: Callable[..., _R], /, *args: object, **kwargs: object) -> _R:
-    """Call a function inside a scope."""
+def call(
+    scope: Scope | Held, function: Callable[..., _R], /, *args: object, **kwargs: object
+) -> _R:
+    """Call a function inside a scope, unless the call is held back."""
+    if isinstance(scope, Held):
+        return scope.give()
     tokens = attach(scope.context)
     try:
         result = function(*args, **kwargs)
@@ -81,8 +86,10 @@ def call(scope: Scope, function: Callable[..., _R], /, *args: object, **kwargs: 
     return result
 
 
-async def await_(scope: Scope, function: Callable[[], Awaitable[_R]]) -> _R:
-    """Await what a function gives inside a scope."""
+async def await_(scope: Scope | Held, function: Callable[[], Awaitable[_R]]) -> _R:
+    """Await what a function gives inside a scope, unless the call is held back."""
+    if isinstance(scope, Held):
+        return scope.give()
     try:
         result = await _attached_async(scope, function)
     except BaseException as error:
@@ -139,17 +146,22 @@ class _Told:
 
 
 def iterate(
-    begin: Callable[[], Scope | None],
+    begin: Callable[[], Scope | Held | None],
     iterator: Iterator[Any],
     make_items: Callable[[], Items] = _AllItems,
 ) -> Generator[Any, Any, Any]:
     """Pass on what an iterator yields; each step of it runs inside a scope.
 
     The scope begins with the first step, as the application's own code does. Where `begin` gives
-    None, the iterator is passed on as it is. `make_items` makes what reads the result. What is sent
-    and thrown, an abandonment included, goes to the iterator.
+    None, the iterator is passed on as it is; where the call is held back, what it gives instead is
+    the only item. `make_items` makes what reads the result. What is sent and thrown, an abandonment
+    included, goes to the iterator.
     """
-    told = _Told(begin(), make_items)
+    scope = begin()
+    if isinstance(scope, Held):
+        yield scope.give()
+        return scope.instead
+    told = _Told(scope, make_items)
     step: Callable[[], Any] = partial(next, iterator)
     while True:
         try:
@@ -183,7 +195,7 @@ def _send(iterator: Any, value: object) -> Any:
 
 
 def aiterate(
-    begin: Callable[[], Scope | None],
+    begin: Callable[[], Scope | Held | None],
     iterator: AsyncIterator[Any],
     make_items: Callable[[], Items] = _AllItems,
 ) -> AsyncGenerator[Any, Any]:
@@ -192,7 +204,7 @@ def aiterate(
 
 
 def async_generator(
-    begin: Callable[[tuple[Any, ...], dict[str, Any]], Scope | None],
+    begin: Callable[[tuple[Any, ...], dict[str, Any]], Scope | Held | None],
     function: Callable[..., AsyncIterator[Any]],
     make_items: Callable[[], Items] = _AllItems,
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
@@ -202,8 +214,12 @@ def async_generator(
     """
 
     async def generate(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        scope = begin(args, kwargs)
+        if isinstance(scope, Held):
+            yield scope.give()
+            return
         iterator = function(*args, **kwargs)
-        told = _Told(begin(args, kwargs), make_items)
+        told = _Told(scope, make_items)
         step: Callable[[], Awaitable[Any]] = iterator.__anext__
         while True:
             try:

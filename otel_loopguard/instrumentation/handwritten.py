@@ -21,7 +21,7 @@ from otel_loopguard.core.conversation import Answered, Chain, Conversations, Lin
 from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import Kind, Outcome, Sighting, Source
 from otel_loopguard.instrumentation.actions import say_failed
-from otel_loopguard.instrumentation.agents import end_run, start_run
+from otel_loopguard.instrumentation.agents import DEADLOCK, end_run, start_run
 from otel_loopguard.instrumentation.models import ModelCall, is_nested, surrounding_model_span
 from otel_loopguard.instrumentation.tools import ToolCall, capture_result, tool_attributes
 from otel_loopguard.instrumentation.turns import Claim, Early, Loop, Turn
@@ -250,6 +250,12 @@ class Handwritten:
         for waiting in early:
             self._later.put(waiting)
 
+    def stop(self, run: Run) -> None:
+        """A run is stopped: its span ends, if it is a conversation's."""
+        chain = self._conversations.named(run.id)
+        if chain is not None:
+            self._let_go(chain, DEADLOCK)
+
     def expire(self, now_ns: int) -> None:
         """Let go of the conversations that fell silent."""
         self._do_later(now_ns)
@@ -279,14 +285,11 @@ class Handwritten:
         self._used = False
 
     def _let_go(self, chain: Chain, reason: str) -> None:
-        """End the span of a conversation and its run, unless that is the run of a scope around.
-
-        The episode is kept after an answer, since a user may go on.
-        """
+        """End a conversation's span and its run, unless that is the run of a scope around."""
         loop = chain.data
         if not isinstance(loop, Loop) or loop.inherited:
             return
-        keep = reason == "answer"
+        keep = reason in ("answer", DEADLOCK)  # somebody may go on
         if loop.span is None:
             self._pipeline.end_run(loop.run, reason, keep=keep)
             return

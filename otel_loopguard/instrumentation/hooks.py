@@ -10,12 +10,13 @@ from otel_loopguard.instrumentation import drive
 from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
+    from otel_loopguard.instrumentation.held import Held
     from otel_loopguard.instrumentation.table import Factory, Wrapper
     from otel_loopguard.instrumentation.wiring import Wiring
 
-Begin = Callable[["Wiring", Any, tuple[Any, ...], Mapping[str, Any]], "drive.Scope | None"]
+Begin = Callable[["Wiring", Any, tuple[Any, ...], Mapping[str, Any]], "drive.Scope | Held | None"]
 """Begins the scope of one call, given the wiring, the instance and the call's arguments; None if
-the call is to run as if we were not there."""
+the call is to run as if we were not there, `Held` if it is not to be made."""
 
 
 def calls(begin: Begin) -> Factory:

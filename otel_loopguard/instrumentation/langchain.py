@@ -8,24 +8,14 @@ from otel_loopguard.instrumentation import langchain_models
 from otel_loopguard.instrumentation.hooks import aiterates, awaits, calls, iterates
 from otel_loopguard.instrumentation.langchain_callbacks import shown_by_another
 from otel_loopguard.instrumentation.langchain_models import ModelRun, Reply
-from otel_loopguard.instrumentation.langchain_tools import ToolRun, formatting, model_arguments
+from otel_loopguard.instrumentation.langchain_tools import begin_tool, formatting
 from otel_loopguard.instrumentation.models import open_model
 from otel_loopguard.instrumentation.table import Row
-from otel_loopguard.instrumentation.tools import open_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from otel_loopguard.instrumentation.wiring import Wiring
-
-
-def _tool(
-    wired: Wiring, tool: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> ToolRun | None:
-    given = model_arguments(tool, args[0] if args else kwargs.get("tool_input"))
-    call_id = kwargs.get("tool_call_id")
-    call = open_tool(wired, tool.name, given, call_id=call_id, later=shown_by_another())
-    return None if call is None else ToolRun(call)
 
 
 def _model(
@@ -47,8 +37,8 @@ _MODELS: Final = "langchain_core.language_models.chat_models"
 
 SUPPORTED: Final = "langchain-core >= 0.3, < 2"
 ROWS: Final = (
-    Row(_TOOLS, "BaseTool.run", calls(_tool)),
-    Row(_TOOLS, "BaseTool.arun", awaits(_tool)),
+    Row(_TOOLS, "BaseTool.run", calls(begin_tool)),
+    Row(_TOOLS, "BaseTool.arun", awaits(begin_tool)),
     Row(_TOOLS, "_format_output", formatting),
     Row(_MODELS, "BaseChatModel.generate", calls(_model)),
     Row(_MODELS, "BaseChatModel.agenerate", awaits(_model)),

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import sys
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from otel_loopguard.core.decision import DeadlockError
 from otel_loopguard.core.model import MISSING, Outcome
+from otel_loopguard.instrumentation.langchain_callbacks import shown_by_another
 from otel_loopguard.instrumentation.langchain_values import (
     content_of,
     is_command,
     is_message,
     messages_in,
 )
-from otel_loopguard.instrumentation.tools import ToolCall
+from otel_loopguard.instrumentation.tools import ToolCall, open_tool
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.scope import action_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opentelemetry.context import Context
 
+    from otel_loopguard.instrumentation.held import Held
     from otel_loopguard.instrumentation.table import Wrapper
     from otel_loopguard.instrumentation.wiring import Wiring
 
@@ -114,6 +120,43 @@ def _without_ids(update: object) -> object:
     if messages_in(written) is not None:
         written["messages"] = [content_of(message) for message in messages_in(written) or ()]
     return written
+
+
+def begin_tool(
+    wired: Wiring, tool: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> ToolRun | Held | None:
+    """Begin a call of a LangChain tool, unless it is held back."""
+    given = model_arguments(tool, args[0] if args else kwargs.get("tool_input"))
+    call_id = kwargs.get("tool_call_id")
+    instead = partial(_message, tool.name, call_id)
+    call = open_tool(
+        wired, tool.name, given, call_id=call_id, later=shown_by_another(), instead=instead
+    )
+    return ToolRun(call) if isinstance(call, ToolCall) else _passing(call)
+
+
+def _message(name: str, call_id: str | None, note: str) -> object:
+    """A note to the model as the result of a call; the mere text where no model asked for it."""
+    if not call_id:
+        return note
+    from langchain_core.messages import ToolMessage  # noqa: PLC0415 - only where it is used
+
+    return ToolMessage(note, tool_call_id=call_id, name=name, status="error")
+
+
+def _passing(held: Held | None) -> Held | None:
+    """Have the exception that stops a run pass through a graph, whose tool node keeps others."""
+    if held is not None and held.error is not None and "langgraph.errors" in sys.modules:
+        held.error = _signal()(*held.error.__reduce__()[1])
+    return held
+
+
+@lru_cache(maxsize=1)
+def _signal() -> type[DeadlockError]:
+    signal: Any = getattr(sys.modules["langgraph.errors"], "GraphBubbleUp", None)
+    if signal is None:  # an early version
+        return DeadlockError
+    return type("DeadlockError", (DeadlockError, signal), {"__module__": "otel_loopguard"})
 
 
 def formatting(_wired: Wiring) -> Wrapper:

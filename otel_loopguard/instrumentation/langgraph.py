@@ -8,7 +8,7 @@ from otel_loopguard.core.model import Outcome
 from otel_loopguard.instrumentation.hooks import aiterates, iterates
 from otel_loopguard.instrumentation.langgraph_runs import Answer, begin_run
 from otel_loopguard.instrumentation.table import Row, Wrapper
-from otel_loopguard.instrumentation.tools import open_tool
+from otel_loopguard.instrumentation.tools import ToolCall, open_tool
 from otel_loopguard.runtime import guarded
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def _unknown_tools(wired: Wiring) -> Wrapper:
         shown = open_tool(
             wired, call["name"], call.get("args"), call_id=call.get("id"), offered=False
         )
-        if shown is not None:
+        if isinstance(shown, ToolCall):
             shown.finish(answer.content, failure="unknown_tool", outcome=Outcome.UNKNOWN_TOOL)
 
     def wrapper(wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> Any:

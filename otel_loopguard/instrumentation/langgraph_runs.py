@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from otel_loopguard.core.decision import DeadlockError
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.instrumentation.agents import (
     INTERRUPTED,
@@ -58,7 +59,7 @@ class GraphRun:
         """The graph raised, or its stream was let go. What steers the graph above is no failure."""
         if is_pause(error):
             self._end(reason=INTERRUPTED)
-        elif is_signal(error):
+        elif is_signal(error) and not isinstance(error, DeadlockError):
             self._end(reason="answer")
         else:
             self._keep()

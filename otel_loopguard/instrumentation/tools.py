@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry.trace import SpanKind
 
+from otel_loopguard.core.decision import DeadlockError, Decision, Verdict
 from otel_loopguard.core.guard import UNKNOWN_TOOL
-from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
+from otel_loopguard.core.model import MISSING, Finding, Kind, Outcome, Sighting, Source
+from otel_loopguard.core.notes import note
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.actions import (
@@ -18,11 +20,14 @@ from otel_loopguard.instrumentation.actions import (
     open_around,
 )
 from otel_loopguard.instrumentation.content import as_text
+from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.scope import Run, here, is_current
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opentelemetry import trace
 
     from otel_loopguard.instrumentation.wiring import Wiring
@@ -43,9 +48,10 @@ class ToolCall(Action):
         args_key, call_id, round_id: the arguments' digest, the provider's id of the call, and what
             the calls share that one response of the model asked for; None where unknown.
         args: the arguments, until the call is done.
+        shadow: what would have become of the call if notes were in force; None if it had been made.
     """
 
-    __slots__ = ("args", "args_key", "call_id", "round_id")
+    __slots__ = ("args", "args_key", "call_id", "round_id", "shadow")
 
     role = Role.TOOL
     span_kind = SpanKind.INTERNAL
@@ -53,6 +59,7 @@ class ToolCall(Action):
     args_key: str | None
     call_id: str | None
     round_id: str | None
+    shadow: Decision | None
 
     def is_call(self, name: str, call_id: str | None) -> bool:
         """Whether a call that starts inside of this one is this one, as an inner layer sees it.
@@ -92,6 +99,8 @@ class ToolCall(Action):
                     self.call_id, self.round_id, None, self.start_ns, end_ns, 0, self.where,
                 )  # fmt: skip
                 pipeline.see(run, seen, span, context=self.place)
+                if self.shadow is not None:
+                    pipeline.intervene(run, self.shadow, self.name, span, context=self.place)
             if pipeline.settings.capture_content and span is not None and failure is None:
                 capture_result(span, result)
         finally:
@@ -103,6 +112,15 @@ class ToolCall(Action):
             self.finish(failure_text(error), failure=error_type(error))
         else:
             self.finish(outcome=Outcome.UNKNOWN)
+
+    def hold(self, decision: Decision) -> None:
+        """The tool is not called; that is no step of the run."""
+        self.ended, self.args = True, MISSING
+        span = self.span if self.own else self.showing()
+        try:
+            self.pipeline.intervene(self.run, decision, self.name, span, context=self.place)
+        finally:
+            self.close(time.time_ns())
 
 
 def capture_result(span: trace.Span, result: object) -> None:
@@ -145,8 +163,11 @@ def open_tool(
     call_id: str | None = None,
     offered: bool = True,
     later: bool = False,
-) -> ToolCall | None:
+    instead: Callable[[str], object] = str,
+) -> ToolCall | Held | None:
     """Begin a tool call; None if an outer layer shows it already. To be called behind a boundary.
+
+    It is held back if the guard decides so: then it is over already.
 
     Args:
         wired: where it is told, and the conversations that may have asked for it.
@@ -156,6 +177,7 @@ def open_tool(
         offered: False for a tool that does not exist: its name is the model's invention, and
             therefore content.
         later: another instrumentation is about to show this call on a span of its own.
+        instead: makes what the call gives in place of a result, out of a note to the model.
     """
     context, run, outer = here()
     if isinstance(outer, ToolCall) and outer.is_call(name, call_id):
@@ -178,5 +200,36 @@ def open_tool(
         pipeline, run, name, f"execute_tool {shown}", attributes, around, parent, later=later
     )
     call.args = args
-    call.args_key, call.call_id, call.round_id = args_key, call_id, round_id
+    call.args_key, call.call_id, call.round_id, call.shadow = args_key, call_id, round_id, None
+    if offered and run is not OUTSIDE and pipeline.guard.decides:
+        return _decided(wired, call, instead)
     return call
+
+
+def _decided(wired: Wiring, call: ToolCall, instead: Callable[[str], object]) -> ToolCall | Held:
+    """The call, or what stands in for it."""
+    guard, run = call.pipeline.guard, call.run
+    decision = guard.decide(run.id, call.name, call.args_key, call.call_id, call.start_ns)
+    if decision.finding is None:
+        return call
+    if decision.shadow:
+        call.shadow = decision
+        return call
+    held = _held(call, decision, decision.finding, instead)
+    if held is None:
+        return call
+    call.hold(decision)
+    if held.error is not None:
+        wired.stop(run)
+    return held
+
+
+@guarded("result of a tool that is not called")
+def _held(
+    call: ToolCall, decision: Decision, finding: Finding, instead: Callable[[str], object]
+) -> Held:
+    if decision.verdict is Verdict.HALT:
+        return Held(None, DeadlockError(finding, decision.finding_id, call.run.id))
+    settings = call.pipeline.settings
+    text = note(finding, language=settings.note_language, templates=settings.notes)
+    return Held(instead(text), None)

@@ -16,6 +16,7 @@ from otel_loopguard.sdk.report import GLOBAL, Providers
 
 if TYPE_CHECKING:
     from otel_loopguard.instrumentation.handwritten import Claim, Handwritten
+    from otel_loopguard.sdk.scope import Run
     from otel_loopguard.settings import Settings
 
 
@@ -51,6 +52,11 @@ class Wiring:
         if self._handwritten is None:
             return None
         return self._handwritten.claim(name, args_key, call_id)
+
+    def stop(self, run: Run) -> None:
+        """A run is stopped: if it is a conversation's, its span ends."""
+        if self._handwritten is not None:
+            self._handwritten.stop(run)
 
     def fits(self, settings: Settings | None, providers: Providers) -> bool:
         """Whether this is a wiring by these settings and providers."""

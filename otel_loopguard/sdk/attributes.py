@@ -18,6 +18,8 @@ from otel_loopguard.core.model import (
 from otel_loopguard.dialects import own
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.decision import Decision
+    from otel_loopguard.core.recovery import Climb
     from otel_loopguard.sdk.scope import Run
 
 SCOPE: Final = own.SCOPE
@@ -33,6 +35,11 @@ SPAN_ORIGIN: Final = own.SPAN_ORIGIN
 MESSAGES: Final = own.MESSAGES
 USER_TURN: Final = own.USER_TURN
 END_REASON: Final = "loopguard.end_reason"
+INTERVENTION: Final = "loopguard.intervention"
+WOULD_INTERVENE: Final = "loopguard.would_intervene"
+LEVEL: Final = "loopguard.recovery_level"
+MODE: Final = "loopguard.mode"
+FINDING_ID: Final = "loopguard.finding_id"
 
 OPERATION: Final = "gen_ai.operation.name"
 PROVIDER: Final = "gen_ai.provider.name"
@@ -124,12 +131,12 @@ def event_attributes(
         SEVERITY: finding.severity.label,
         "loopguard.evidence": finding.evidence,
         "loopguard.suggested_action": finding.suggested_action,
-        "loopguard.recovery_level": RECOVERY_LEVEL,
+        LEVEL: RECOVERY_LEVEL,
         ITERATION: spoken.iteration,
         "loopguard.period": finding.period,
         "loopguard.repeats": finding.repeats,
         **waste_attributes(finding),
-        "loopguard.finding_id": spoken.finding_id,
+        FINDING_ID: spoken.finding_id,
         "loopguard.report_no": spoken.report_no,
         RUN_ID: run.id,
     }
@@ -142,6 +149,38 @@ def event_attributes(
     }
     attributes.update({name: value for name, value in optional.items() if value is not None})
     return attributes
+
+
+def intervention_attributes(
+    decision: Decision, finding: Finding, climbed: Climb, run: Run, action: str
+) -> Attributes:
+    """The attributes of the event that says what was done about a call instead of making it."""
+    attributes: Attributes = {
+        PATTERN: finding.pattern.value,
+        SEVERITY: finding.severity.label,
+        INTERVENTION: climbed.rung.remedy.value,
+        LEVEL: int(climbed.rung.level),
+        "loopguard.intervention_no": decision.nth,
+        MODE: decision.mode.value,
+        "loopguard.repeats": finding.repeats,
+        FINDING_ID: decision.finding_id,
+        RUN_ID: run.id,
+        TOOL_NAME: action,
+    }
+    if climbed.skipped:
+        attributes["loopguard.skipped_interventions"] = [each.value for each in climbed.skipped]
+    if run.agent is not None:
+        attributes[AGENT_NAME] = run.agent
+    return attributes
+
+
+def held_attributes(told: Attributes) -> Attributes:
+    """What the span of a call that was not made says, out of what its event says."""
+    return {
+        INTERVENTION: told[INTERVENTION],
+        LEVEL: told[LEVEL],
+        STATUS: Status.DEADLOCKED.value,
+    }
 
 
 def metric_attributes(pattern: str, severity: Severity, agent: str) -> Attributes:

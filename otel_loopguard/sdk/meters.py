@@ -91,6 +91,15 @@ class Meters:
             if len(self._told) > MAX_FINDINGS:
                 del self._told[next(iter(self._told))]
 
+    def intervened(
+        self, told: names.Attributes, agent: str | None, context: Context | None
+    ) -> None:
+        """Count a call that was held back, or would have been, by what its event says."""
+        labels = {name: told[name] for name in (names.PATTERN, names.INTERVENTION, names.MODE)}
+        with _instruments:
+            labels[names.AGENT_NAME] = self._known(agent)
+            self._interventions.add(1, labels, context)
+
     def move(self, changes: Iterable[StuckChange]) -> None:
         """Keep the gauge of stuck runs."""
         with _instruments:

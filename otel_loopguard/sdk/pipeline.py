@@ -16,6 +16,7 @@ from otel_loopguard.settings import Signal
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from otel_loopguard.core.decision import Decision
     from otel_loopguard.core.model import Observation, Sighting, Utterance
     from otel_loopguard.runtime import Runtime
     from otel_loopguard.sdk.report import Providers
@@ -69,6 +70,26 @@ class Pipeline:
         if seen.utterances and self.settings.flush and any(map(_is_critical, seen.utterances)):
             self._flush()
         return seen
+
+    def intervene(
+        self,
+        run: Run,
+        decision: Decision,
+        action: str,
+        span: trace.Span | None,
+        *,
+        context: Context | None = None,
+    ) -> None:
+        """Report what was decided about a call, or would have been in shadow mode.
+
+        Args:
+            run: the run.
+            decision: what was decided.
+            action: the tool.
+            span: the span that shows the call; None if it has ended already.
+            context: what the increment of the counter is an example of, without such a span.
+        """
+        self.reporter.intervene(decision, run, action, span, context=context)
 
     def _flush(self) -> None:
         """Have what tells exported in a moment, when the span has ended: the span first."""

@@ -10,8 +10,10 @@ from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
 from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 
+from otel_loopguard.core.decision import Decision, Verdict
 from otel_loopguard.core.model import Observation, Severity, Utterance
 from otel_loopguard.core.model import Status as Health
+from otel_loopguard.core.recovery import taken
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.meters import Meters
 from otel_loopguard.settings import ErrorStatus, Signal
@@ -91,6 +93,43 @@ class Reporter:
             _tell_agent_span(seen, run)
         if seen.ended:
             self.meters.end(seen.ended)
+
+    def intervene(
+        self,
+        decision: Decision,
+        run: Run,
+        action: str,
+        span: Span | None,
+        *,
+        context: Context | None = None,
+    ) -> None:
+        """Say what was decided about a call: on its span, in the counter, in the logs.
+
+        Args:
+            decision: what was decided; one that lets the call go is not told.
+            run: the run.
+            action: the tool.
+            span: the span that shows the call and is open; None if it has ended already.
+            context: where the call is.
+        """
+        finding = decision.finding
+        if finding is None:
+            return
+        self.meters.begin()
+        climbed = taken(finding.pattern, halts=decision.verdict is Verdict.HALT)
+        told = names.intervention_attributes(decision, finding, climbed, run, action)
+        at_ns = time.time_ns()
+        if span is not None:
+            if decision.shadow:
+                span.set_attribute(names.WOULD_INTERVENE, value=True)
+            else:
+                span.set_attributes(names.held_attributes(told))
+            if self._emits_events:
+                span.add_event(names.INTERVENTION, told, at_ns)
+            context = trace.set_span_in_context(span, context)
+        self.meters.intervened(told, run.agent, context)
+        if self._emits_logs:
+            self._log(names.INTERVENTION, Severity.WARNING, told, context, at_ns)
 
     def close(self, closing: Closing) -> None:
         """Tell the metrics of runs that went away."""
@@ -173,7 +212,7 @@ class Reporter:
         finding = spoken.finding
         self.meters.count(spoken, agent, context)
         if self._emits_logs:
-            self._log(finding.severity, attributes, context, at_ns)
+            self._log(names.DEADLOCK, finding.severity, attributes, context, at_ns)
         if self._log_warnings:
             logger.warning(
                 "%s (%s) in %s: %s; wasted %d calls",
@@ -186,6 +225,7 @@ class Reporter:
 
     def _log(
         self,
+        event: str,
         severity: Severity,
         attributes: names.Attributes,
         context: Context | None,
@@ -198,7 +238,7 @@ class Reporter:
                 context=context,
                 severity_number=SeverityNumber.ERROR if critical else SeverityNumber.WARN,
                 severity_text="ERROR" if critical else "WARN",
-                event_name=names.DEADLOCK,
+                event_name=event,
                 attributes=attributes,
             )
         )

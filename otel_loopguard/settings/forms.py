@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAX_NUMBER: Final = 10**9
 """No waiting time and no count above this makes sense, and the clocks of all platforms take it."""
 MAX_TEXT: Final = 256
+MAX_LONG_TEXT: Final = 2_000
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,12}")
 _UNFIT: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -72,9 +73,9 @@ class Form:
     secret: bool = False
 
 
-def _read_text(raw: object) -> str:
+def _read_text(raw: object, longest: int = MAX_TEXT) -> str:
     text = raw.strip() if isinstance(raw, str) else None
-    if text is None or len(text) > MAX_TEXT or _UNFIT.search(text):
+    if text is None or len(text) > longest or _UNFIT.search(text):
         raise MalformedError
     return text
 
@@ -148,8 +149,39 @@ def some_of(words: type[Enum]) -> Form:
     return Form(f"any of {', '.join(each.value for each in words)}", read, in_order)
 
 
+def pairs(words: type[Enum], values: Form, separator: str, between: str) -> Form:
+    """For some words of an enumeration a value each: a mapping, or `word=value` text.
+
+    Args:
+        words: the enumeration.
+        values: the form of each value.
+        separator: what separates the pairs in a text.
+        between: the separator's name, for people.
+    """
+
+    def read(raw: object) -> dict[Enum, object]:
+        if isinstance(raw, dict):
+            given = cast("dict[object, object]", raw)
+            return {words(_read_text(key).lower()): values.read(given[key]) for key in given}
+        if not isinstance(raw, str):
+            raise MalformedError
+        parts = [part.partition("=") for part in raw.split(separator) if part.strip()]
+        return {words(_read_text(key).lower()): values.read(value) for key, _, value in parts}
+
+    def written(value: object) -> str:
+        chosen = cast("dict[Enum, object]", value or {})
+        shown = (f"{word.value}={values.show(chosen[word])}" for word in words if word in chosen)
+        return separator.join(shown) or "unset"
+
+    return Form(f"`pattern=value` with {between} between; value: {values.allowed}", read, written)
+
+
 FLAG: Final = Form("true or false", _switch(_FLAG))
 TEXT: Final = Form(f"text of at most {MAX_TEXT} printable characters", _read_text)
+LONG_TEXT: Final = Form(
+    f"text of at most {MAX_LONG_TEXT} characters in one line",
+    lambda raw: _read_text(raw, MAX_LONG_TEXT),
+)
 NAME_SET: Final = Form("names with commas between", lambda raw: frozenset(_read_items(raw)))
 NAME_LIST: Final = Form("names with commas between", lambda raw: tuple(_read_items(raw)))
 KEY: Final = Form(

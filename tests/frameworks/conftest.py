@@ -9,12 +9,12 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"tests.frameworks.{name}"
-        for name in ("support", "loops", "unwrapping", "handwritten", "beside")
+        for name in ("support", "loops", "unwrapping", "handwritten", "beside", "breaking")
     )
 )
 
 from examples.scripted_model import ScriptedModel  # noqa: E402
-from tests.frameworks.support import Telemetry  # noqa: E402
+from tests.frameworks.support import MARKER, Telemetry  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def server() -> Iterator[ScriptedModel]:
     """A model that says what its name says."""
-    with ScriptedModel() as model:
+    with ScriptedModel(marker=MARKER) as model:
         yield model
 
 

@@ -29,6 +29,8 @@ PARAMETERS = {
     "required": ["query", "page"],
     "additionalProperties": False,
 }
+MARKER = "was not made"
+"""In each note to the model: the scenario `nudge` loops until it reads that."""
 WAYS = ("create", "stream", "helper", "parse", "raw", "raw-stream", "reading", "reading-stream")
 """How an SDK is asked: `raw` is with_raw_response, `reading` with_streaming_response."""
 
@@ -42,7 +44,9 @@ class Telemetry:
         self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
 
     def instrument(self, **settings: Any) -> None:
-        """Watch, unless that is done already."""
+        """Watch, unless that is done already; with settings, by those."""
+        if settings:
+            self.uninstrument()
         if not LoopGuardInstrumentor().is_instrumented_by_opentelemetry:
             instrument(tracer_provider=self.provider, **settings)
 

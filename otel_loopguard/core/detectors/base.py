@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from otel_loopguard.core.model import Finding
+from otel_loopguard.core.model import Finding, Severity
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Pattern, Step
     from otel_loopguard.core.records import Moment
+
+# Before Python 3.12 it takes long to read a member from its enum.
+_CRITICAL: Final = Severity.CRITICAL
 
 
 Limits = tuple[float, float]
@@ -43,6 +46,8 @@ def found(
     action: str | None = None,
     args_key: str | None = None,
     wasted_calls: int | None = None,
+    covers: frozenset[tuple[str, str | None]] | None = None,
+    doubt: bool = False,
 ) -> Finding | None:
     """Returns the finding of a loop that `step` goes on; None while it is not worth a word.
 
@@ -61,11 +66,18 @@ def found(
         action: the tool that comes again.
         args_key: its arguments, where they are the same.
         wasted_calls: calls that brought nothing; all laps but the first if not given.
+        covers: the calls that go on with the loop; those of `action` if not given.
+        doubt: whether this is enough to speak of a loop, but below critical not enough to hold its
+            calls back.
     """
     identity, laps = f"{pattern.value}:{key}", repeats if weight is None else weight
     severity = episode.told(identity).grade(identity, laps, limits, first)
     if severity is None:
         return None
+    if doubt and severity is not _CRITICAL:
+        covers = frozenset()
+    elif covers is None:
+        covers = frozenset() if action is None else frozenset({(action, args_key)})
     return Finding(
         pattern=pattern,
         severity=severity,
@@ -81,4 +93,5 @@ def found(
         wasted_calls=(repeats - 1) * period if wasted_calls is None else wasted_calls,
         wasted_tokens=episode.tokens - first.tokens,
         wasted_seconds=max(0, step.end_ns - first.end_ns) / 1e9 if first.end_ns else 0.0,
+        covers=covers,
     )

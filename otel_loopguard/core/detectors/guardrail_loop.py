@@ -57,4 +57,5 @@ class GuardrailLoop:
             evidence=f"{who} refused {rejected.times} calls and let none through",
             suggested_action="escalate_to_human",
             action=step.action,
+            covers=frozenset({(step.action, step.args_key)}),
         )

@@ -41,14 +41,15 @@ class HardLoop:
             call, key = episode.loose, f"~{step.loose_key}"
         if call is None or call.repeats < 2 or step.args_key is None or step.outcome in FAILED:
             return None
-        hands_over = episode.handoffs is not None and episode.handoffs.moves(step)
-        if (cycle is not None and cycle.period > 1) or hands_over:
+        handoffs = episode.handoffs
+        if (cycle and cycle.period > 1) or (handoffs is not None and handoffs.moves(step)):
             return None
         told = episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if told is not None and told.iteration >= call.first.iteration:
             return None
         polls = episode.polls(2) or waits(step.action)
         alike = "the same" if key is step.args_key else "nearly the same"
+        gave = "no final result" if step.outcome is Outcome.PENDING else "the same result"
         return found(
             episode,
             step,
@@ -59,22 +60,19 @@ class HardLoop:
             repeats=call.repeats,
             weight=call.weight,
             evidence=f"{step.action} was called {call.repeats} times with {alike} arguments and "
-            f"gave {_answer(step)} each time",
+            f"gave {gave if step.result_key else 'a result that is not known'} each time",
             suggested_action="wait_longer" if polls else "inject_correction",
             action=step.action,
             args_key=step.args_key,
+            doubt=call.doubtful or call.masked_key is not None,
         )
 
     def _limits(self, episode: Episode, step: Step, call: CallRecord, *, polls: bool) -> Limits:
-        critical = self.poll_critical if polls else self.critical
-        warning = self.poll_warning if polls else self.spread
-        if not polls and step.result_key is None:
+        warning, critical = self.spread, self.critical
+        if polls:
+            warning, critical = self.poll_warning, self.poll_critical
+        elif step.result_key is None:
             warning = self.unknown
-        elif not polls and episode.consecutive >= call.repeats == call.weight:
+        elif episode.consecutive >= call.repeats == call.weight:
             warning = self.warning
         return warning, inf if call.doubtful else critical
-
-
-def _answer(step: Step) -> str:
-    known = "the same result" if step.outcome is not Outcome.PENDING else "no final result"
-    return known if step.result_key is not None else "a result that is not known"

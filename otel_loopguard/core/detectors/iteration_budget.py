@@ -47,4 +47,5 @@ class IterationBudget:
             suggested_action="force_final_answer",
             first_iteration=episode.turn_start + 1,
             action=step.action,
+            covers=frozenset({("*", None)}),
         )

@@ -73,4 +73,5 @@ class ResultStagnation:
             else _SAME.format(step.action, streak.count),
             suggested_action="inject_correction",
             action=step.action,
+            doubt=step.outcome is _EMPTY,
         )

@@ -72,4 +72,5 @@ class RetryStorm:
             suggested_action="activate_circuit_breaker",
             action=action,
             args_key=step.args_key if equal else None,
+            doubt=not equal,
         )

@@ -63,4 +63,5 @@ class ToolHallucination:
             evidence=said,
             suggested_action="inject_tool_schema",
             action=None if is_unknown else step.action,
+            covers=frozenset({(step.action, step.args_key)}),
         )

@@ -64,4 +64,6 @@ class ToolOscillation:
             action=step.action,
             args_key=step.args_key,
             wasted_calls=(cycle.laps - 1) * cycle.calls,
+            covers=frozenset((call[0], call[1]) for lap in cycle.lap for call in lap),
+            doubt=cycle.masked or cycle.doubtful,
         )

@@ -1,0 +1,200 @@
+"""What to do about a call before it is made: let it go, answer with a note instead, or stop.
+
+A call is held back only while a finding of warning or worse stands that this very call goes on
+with. A finding stands from the step that it was made at until one of its calls comes to another
+end, anything else is learned or changed, or the user speaks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from otel_loopguard.core.model import Kind, Pattern, Word
+from otel_loopguard.core.records import remember
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.model import Finding, Step
+
+MAX_DECIDED: Final = 64
+GRACE: Final = 2
+"""So many notes a loop gets before a run is stopped: the first, and one more step of grace."""
+COOL_DOWN_NS: Final = 30_000_000_000
+"""How long a tool that fails again and again is left alone; then one call may try it again."""
+_ENDS: Final = frozenset({Kind.USER, Kind.EFFECT, Kind.COMPACT})
+
+
+class Action(Word):
+    """What the guard does about a loop, besides telling of it."""
+
+    OBSERVE = "observe"
+    SHADOW = "shadow"  # decide, and only say what would have been done
+    NUDGE = "nudge"  # answer the repeated call with a note
+    BREAK = "break"  # the same, and stop the run where notes do not help
+
+
+class Verdict(Word):
+    """What becomes of one call."""
+
+    GO = "go"
+    NUDGE = "nudge"
+    HALT = "halt"
+
+
+class Decision(NamedTuple):
+    """What becomes of one call, and why.
+
+    Attributes:
+        verdict: what is to be done.
+        finding: the loop that the call goes on with; None for `GO`.
+        finding_id: what `loopguard.finding_id` says of it.
+        nth: how often a call of this loop was held back, this one included.
+        mode: what is done about loops of this pattern; `SHADOW` only says what would be done.
+    """
+
+    verdict: Verdict
+    finding: Finding | None = None
+    finding_id: str = ""
+    nth: int = 0
+    mode: Action = Action.OBSERVE
+
+    @property
+    def shadow(self) -> bool:
+        """Whether it is only to be said, not done."""
+        return self.mode is Action.SHADOW
+
+
+GO: Final = Decision(Verdict.GO)
+
+
+class DeadlockError(Exception):
+    """A run was stopped, since it went on with a loop that notes to the model did not end.
+
+    It holds no content: no arguments, no results.
+
+    Attributes:
+        finding: the loop.
+        finding_id: what `loopguard.finding_id` says of it.
+        run_id: what `loopguard.run_id` says.
+    """
+
+    __module__ = "otel_loopguard"  # where users find it
+
+    def __init__(self, finding: Finding, finding_id: str, run_id: str) -> None:
+        super().__init__(f"stopped: {finding.pattern.value}: {finding.evidence}")
+        self.finding = finding
+        self.finding_id = finding_id
+        self.run_id = run_id
+
+    def __reduce__(self) -> tuple[type[DeadlockError], tuple[Finding, str, str]]:
+        """Rebuild it from its attributes: it may have to pass to another process."""
+        return DeadlockError, (self.finding, self.finding_id, self.run_id)
+
+
+class _Held:
+    """One loop that stands."""
+
+    __slots__ = ("finding", "finding_id", "until_ns")
+
+    def __init__(self, finding: Finding, finding_id: str, since_ns: int) -> None:
+        self.finding = finding
+        self.finding_id = finding_id
+        storms = finding.pattern is Pattern.RETRY_STORM
+        self.until_ns = since_ns + COOL_DOWN_NS if storms and since_ns else 0
+
+    def covers(self, action: str, args_key: str, now_ns: int = 0) -> bool:
+        """Whether a call goes on with the loop, and not after a pause that may have helped."""
+        covered = self.finding.covers
+        calls = ((action, args_key), (action, None), ("*", None))
+        known = any(each in covered for each in calls)
+        return known and not 0 < self.until_ns < now_ns
+
+
+class Standing:
+    """The loops of one run that stand right now, and what was decided about its calls."""
+
+    __slots__ = ("_decided", "_held", "_nudged")
+
+    def __init__(self) -> None:
+        self._held: dict[str, _Held] = {}
+        self._nudged: dict[str, int] = {}
+        self._decided: dict[str, Decision] = {}
+
+    def take(self, step: Step, found: Iterable[tuple[Finding, str]], *, news: bool) -> None:
+        """Take a step of the run, and the findings that hold at it, each with its id.
+
+        Args:
+            step: the newest step.
+            found: the findings of warning or worse.
+            news: whether the step brought something new, or changed something.
+        """
+        if step.kind is Kind.MODEL:
+            self._decided.clear()  # providers use the same ids again
+        if step.kind in _ENDS or news:
+            self._held.clear()
+        elif step.args_key is not None:
+            over = [
+                key for key, held in self._held.items() if held.covers(step.action, step.args_key)
+            ]
+            for key in over:
+                del self._held[key]
+        for finding, finding_id in found:
+            self._held[finding.identity] = _Held(finding, finding_id, step.end_ns)
+
+    def decide(
+        self,
+        action: str,
+        args_key: str | None,
+        call_id: str | None,
+        now_ns: int,
+        mode: Callable[[Pattern], Action],
+    ) -> Decision:
+        """What becomes of a call. The same call id gets the same answer.
+
+        Args:
+            action: the tool.
+            args_key: the digest of its arguments; None, as they were not captured, lets it go.
+            call_id: the provider's id of the call, if known.
+            now_ns: the time; 0 if unknown.
+            mode: what to do about the loops of a pattern.
+        """
+        if args_key is None:
+            return GO
+        known = None if call_id is None else self._decided.get(call_id)
+        if known is not None:
+            return known
+        found = (each for each in self._held.values() if each.covers(action, args_key, now_ns))
+        held = next(found, None)
+        chosen = Action.OBSERVE if held is None else mode(held.finding.pattern)
+        decision = GO if held is None or chosen is Action.OBSERVE else self._hold(held, chosen)
+        if call_id is not None:
+            remember(self._decided, call_id, decision, MAX_DECIDED)
+        return decision
+
+    def _hold(self, held: _Held, mode: Action) -> Decision:
+        identity = held.finding.identity
+        nth = self._nudged.get(identity, 0) + 1
+        remember(self._nudged, identity, nth, MAX_DECIDED)
+        halts = mode is not Action.NUDGE and nth > GRACE
+        return Decision(
+            Verdict.HALT if halts else Verdict.NUDGE,
+            held.finding,
+            held.finding_id,
+            nth,
+            mode,
+        )
+
+
+def let_stand(episode: Episode, step: Step, held: Iterable[Finding]) -> None:
+    """Remember which findings hold at a run's newest step, for the calls about to be made."""
+    alerts = ((each, episode.told(each.identity).get(each.identity)) for each in held)
+    found = [(finding, alert.finding_id) for finding, alert in alerts if alert is not None]
+    if episode.standing is None:
+        if not found:
+            return
+        episode.standing = Standing()
+    evidence = episode.deeds.evidence
+    news = episode.call is not None and (evidence.moved or evidence.changed)
+    episode.standing.take(step, found, news=news)

@@ -1,0 +1,33 @@
+"""What stands in for a tool call that is not made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.decision import DeadlockError
+
+
+class Held:
+    """A tool call that is held back: what it gives instead of a result, or raises.
+
+    Args:
+        instead: what is given back in place of the tool's result.
+        error: what is raised instead, if the run is stopped.
+    """
+
+    __slots__ = ("error", "instead")
+
+    def __init__(self, instead: object, error: DeadlockError | None) -> None:
+        self.instead = instead
+        self.error = error
+
+    def give(self) -> Any:
+        """End the call that was not made.
+
+        Raises:
+            DeadlockError: the run is stopped.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.instead
