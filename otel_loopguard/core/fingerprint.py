@@ -197,7 +197,7 @@ def _is_text(value: object) -> TypeGuard[str]:
 
 def _essential(value: object, depth: int = 3) -> object:
     """Arguments without the fields that only tell or time a call."""
-    if not depth or not isinstance(value, dict):
+    if not depth or type(value) is not dict:
         return value
     fields = cast("dict[object, object]", value)
     return {

@@ -44,8 +44,8 @@ class Said(NamedTuple):
 def said_by(sighting: Sighting) -> Said:
     """What a model call said; without sketch and not blank if that was not captured."""
     text, thought = sighting.result, sighting.thought
-    text = text if isinstance(text, str) else None
-    thought = thought if isinstance(thought, str) else None
+    text = text if type(text) is str else None
+    thought = thought if type(thought) is str else None
     spoken = sketch(text) if text is not None else None
     length, passage = chant(text) if text is not None else (0, 0)
     if thought is not None and not length:

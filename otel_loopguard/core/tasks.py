@@ -66,11 +66,11 @@ class Task(NamedTuple):
 
 def task_of(value: object) -> Task | None:
     """The task that a text, or the texts in a mapping, give; None if there is no text."""
-    if not isinstance(value, str):
-        value = "\n".join(part for part in values_of(value) if isinstance(part, str))
-    if not value:
+    # isinstance() would run a `__class__` of the value's own.
+    texts = [part for part in values_of(value) if type(part) is str]
+    text = "\n".join(texts)[:MAX_CHARS]
+    if not text:
         return None
-    text = value[:MAX_CHARS]
     quoted = _QUOTED.findall(text)
     names = {hash(each[1:-1].strip().lower()) for each in quoted}
     names.update(map(hash, _names(_QUOTED.sub(" ", text) if quoted else text)))

@@ -41,8 +41,11 @@ from tests.core.steps import (
     seen,
     utterances,
 )
+from tests.unharmed.apps.odd import attribute, touched
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Observation, Step
 
@@ -509,3 +512,18 @@ def test_what_others_show_again_changes_nothing() -> None:
     assert [at for at, each in enumerate(told, 1) if each.utterances] == [7, 13]
     assert [each.counted for each in told[:3]] == [True, False, False]
     assert told[1].iteration == 1
+
+
+@pytest.mark.parametrize("shape", [lambda odd: odd, lambda odd: {"q": odd}, lambda odd: [odd]])
+def test_no_step_of_any_kind_runs_code_of_the_values(shape: Callable[[object], object]) -> None:
+    value = shape(attribute("__class__"))
+    touched.clear()
+    guard = make_guard()
+    guard.observe("run", Sighting(Kind.HANDOFF, "bob", args=value, agent="al"))
+    for _ in range(3):
+        guard.observe("run", Sighting(Kind.TOOL, "t", args=value, result=value, agent="al"))
+        guard.observe("run", Sighting(Kind.TOOL, "bob", args=value, result="x", agent="al"))
+        guard.observe(
+            "run", Sighting(Kind.MODEL, "m", args=value, result=value, thought=value, agent="bob")
+        )
+    assert touched == []

@@ -116,7 +116,7 @@ class Spans:
     def weight(self) -> int:
         """The memory that is held; fails where there is more of something than there may be."""
         assert len(self._pipeline.guard._runs) <= MAX_RUNS
-        assert len(live_spans._spans) <= MAX_LIVE_SPANS
+        assert len(live_spans) <= MAX_LIVE_SPANS
         asked = self._processor._asked
         return junk.weight([self._pipeline.guard._runs, asked.__dict__])
 

@@ -62,7 +62,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "places": ("instrumentation.actions:enter_action",),
     "around": ("instrumentation.tools:open_around", "instrumentation.models:open_around"),
     "tool values": (
-        "instrumentation.langchain:model_arguments",
+        "instrumentation.langchain_tools:model_arguments",
         "instrumentation.langchain_tools:tool_content",
         "instrumentation.langchain_tools:is_signal",
     ),
