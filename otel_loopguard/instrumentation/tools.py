@@ -87,6 +87,7 @@ class ToolCall(Action):
             return
         self.ended = True
         end_ns = time.time_ns()
+        args, self.args = self.args, MISSING  # whoever still holds the call holds no content
         pipeline, run = self.pipeline, self.run
         span = self.span if self.own else self.showing()
         if failure is not None:
@@ -95,7 +96,7 @@ class ToolCall(Action):
             if run is not OUTSIDE:
                 # By position: a name for each takes three times as long.
                 seen = Sighting(
-                    _TOOL, self.name, _HOOK, self.args, self.args_key, result, failure, outcome,
+                    _TOOL, self.name, _HOOK, args, self.args_key, result, failure, outcome,
                     self.call_id, self.round_id, None, self.start_ns, end_ns, 0, self.where,
                 )  # fmt: skip
                 pipeline.see(run, seen, span, context=self.place)
