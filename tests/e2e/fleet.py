@@ -109,7 +109,8 @@ def worker(runs: int, stuck: int, pause_s: float, told: int) -> None:
             thread.start()
             running.callback(thread.join)
         done.wait()
-        print(median(TOOK_S or [0.0]), flush=True)
+        # At once: the workers share the pipe, and what is written in two parts may be mixed up.
+        os.write(1, f"{median(TOOK_S or [0.0])}\n".encode())
         os.read(told, 1)
         end.set()
 
