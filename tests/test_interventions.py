@@ -15,7 +15,7 @@ from otel_loopguard.sdk.scope import Run
 from tests.signals import Signals, attributes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 QUERY = "the needle in the haystack"
 PAGE = "a page without any needle, though it is long and has been read with great care by all"
@@ -213,17 +213,22 @@ def test_a_call_whose_span_has_ended_is_counted(signals: Signals) -> None:
     assert sum(signals.points("loopguard.interventions").values()) == 1
 
 
-def test_each_kind_of_function_gives_the_note(signals: Signals) -> None:
-    async def drained(tool: Tool) -> list[Any]:
-        return [each async for each in tool.async_generator(QUERY)]
+async def drained(tool: Tool) -> list[Any]:
+    return [each async for each in tool.async_generator(QUERY)]
 
+
+KINDS: tuple[Callable[[Tool], Any], ...] = (
+    lambda tool: tool.plain(QUERY),
+    lambda tool: asyncio.run(tool.coroutine(QUERY)),
+    lambda tool: list(tool.generator(QUERY)),
+    lambda tool: asyncio.run(drained(tool)),
+)
+"""One call of each kind of function."""
+
+
+def test_each_kind_of_function_gives_the_note(signals: Signals) -> None:
     with signals.instrumented(action="nudge"):
-        for call in (
-            lambda tool: tool.plain(QUERY),
-            lambda tool: asyncio.run(tool.coroutine(QUERY)),
-            lambda tool: list(tool.generator(QUERY)),
-            lambda tool: asyncio.run(drained(tool)),
-        ):
+        for call in KINDS:
             tool = Tool()
             with otel_loopguard.run("finder"):
                 results = [call(tool) for _ in range(4)]
@@ -234,16 +239,8 @@ def test_each_kind_of_function_gives_the_note(signals: Signals) -> None:
 
 
 def test_each_kind_of_function_raises_where_the_run_is_stopped(signals: Signals) -> None:
-    async def drained(tool: Tool) -> list[Any]:
-        return [each async for each in tool.async_generator(QUERY)]
-
     with signals.instrumented(action="break"):
-        for call in (
-            lambda tool: tool.plain(QUERY),
-            lambda tool: asyncio.run(tool.coroutine(QUERY)),
-            lambda tool: list(tool.generator(QUERY)),
-            lambda tool: asyncio.run(drained(tool)),
-        ):
+        for call in KINDS:
             tool = Tool()
             with otel_loopguard.run("finder"):
                 for _ in range(5):
