@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.decision import DeadlockError
     from otel_loopguard.instrumentation import LoopGuardInstrumentor, instrument, uninstrument
     from otel_loopguard.instrumentation.api import agent, run, tool
+    from otel_loopguard.instrumentation.dispatch import call_tool, held
     from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
     from otel_loopguard.settings import Settings
 
@@ -18,6 +19,8 @@ __all__ = [
     "LoopGuardSpanProcessor",
     "Settings",
     "agent",
+    "call_tool",
+    "held",
     "instrument",
     "run",
     "tool",
@@ -28,6 +31,7 @@ _HOMES: Final = {
     "core.decision": ("DeadlockError",),
     "instrumentation": ("LoopGuardInstrumentor", "instrument", "uninstrument"),
     "instrumentation.api": ("agent", "run", "tool"),
+    "instrumentation.dispatch": ("call_tool", "held"),
     "sdk.processor": ("LoopGuardSpanProcessor",),
     "settings": ("Settings",),
 }

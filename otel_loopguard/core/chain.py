@@ -6,10 +6,13 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from otel_loopguard.core.exchange import Answer, Ask  # noqa: TC001 (a NamedTuple's fields)
 from otel_loopguard.core.model import MISSING
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.decision import Decision
 
 MAX_POINTS = 8
 """Responses of one conversation that a request can still go on from."""
@@ -33,6 +36,7 @@ class Pending:
         shown: whether an execution of it was seen (see `Conversations.claim`).
         answered: whether its result was seen in a request.
         result_hash: Python's hash of that result, if it was text.
+        decision: what was decided about it, where somebody asked before it was made.
     """
 
     chain: Chain
@@ -46,6 +50,7 @@ class Pending:
     shown: bool = False
     answered: bool = False
     result_hash: int | None = None
+    decision: Decision | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -142,7 +142,13 @@ class Conversations:
         self._store(chain, now_ns)
 
     def claim(
-        self, name: str, args_key: str | None, hint: Chain | None, call_id: str | None = None
+        self,
+        name: str,
+        args_key: str | None,
+        hint: Chain | None,
+        call_id: str | None = None,
+        *,
+        shows: bool = True,
     ) -> Pending | None:
         """Find the pending call that an execution belongs to, and mark it as shown.
 
@@ -154,6 +160,7 @@ class Conversations:
             args_key: the digest of the arguments; None if unknown.
             hint: the conversation of the caller's thread or task; it chooses among several.
             call_id: the provider's id, where the hook knows it.
+            shows: False only looks for it.
 
         Returns:
             The call; None if no conversation, or more than one, waits for such a call.
@@ -165,7 +172,7 @@ class Conversations:
         if len({call.chain.run for call in calls}) != 1:
             return None
         call = next((call for call in calls if not call.shown), calls[0])
-        call.shown = True
+        call.shown = call.shown or shows
         return call
 
     def named(self, run: str) -> Chain | None:

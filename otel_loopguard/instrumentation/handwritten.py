@@ -149,7 +149,7 @@ class Handwritten:
         """Give an answered call that nobody showed a span from its asking to its answer."""
         call, answer = seen.pending, seen.answer
         name = call.name or answer.name or UNKNOWN_TOOL
-        unknown = loop.offered is not None and name not in loop.offered
+        unknown = not loop.offers(name)
         shown = UNKNOWN_TOOL if unknown else name
         args = seen.ask.args if seen.ask is not None else call.args
         attributes = tool_attributes(
@@ -180,6 +180,8 @@ class Handwritten:
         )
         try:
             self._pipeline.see(loop.run, sighting, span)
+            if call.decision is not None:
+                self._pipeline.intervene(loop.run, call.decision, shown, span)
             if self._pipeline.settings.capture_content and not answer.is_error:
                 capture_result(span, answer.result)
         finally:
@@ -198,30 +200,41 @@ class Handwritten:
         if chain.ended:
             self._let_go(chain, "answer")
 
-    def claim(self, name: str, args_key: str | None, call_id: str | None) -> Claim | None:
-        """The pending call that an execution belongs to; from now on it counts as shown."""
+    def claim(
+        self, name: str, args_key: str | None, call_id: str | None, *, shows: bool = True
+    ) -> Claim | None:
+        """The pending call that an execution belongs to.
+
+        Args:
+            name: the tool's name.
+            args_key: the digest of the arguments; None if unknown.
+            call_id: the provider's id of the call, if known.
+            shows: whether the call counts as shown from now on.
+        """
         if not self._used:
             return None
         hint = _hint.get()
         with self._lock:
-            call = self._conversations.claim(name, args_key, hint, call_id)
+            call = self._conversations.claim(name, args_key, hint, call_id, shows=shows)
             if call is None:
-                return self._claim_early(hint, name, args_key, call_id)
+                return self._claim_early(hint, Early(name, args_key, call_id), shows=shows)
         loop = call.chain.data
         if not isinstance(loop, Loop):
             return None
-        return Claim(loop.run, call.uid, call.round, loop.context)
+        return Claim(loop.run, call.uid, call.round, loop.context, loop.offers(name), call)
 
     @staticmethod
-    def _claim_early(
-        hint: Chain | None, name: str, args_key: str | None, call_id: str | None
-    ) -> Claim | None:
+    def _claim_early(hint: Chain | None, call: Early, *, shows: bool) -> Claim | None:
         """The call of a response that is still streaming, where the caller knows the call's id."""
-        if hint is None or not hint.awaiting or not call_id or not isinstance(hint.data, Loop):
+        if hint is None or not hint.awaiting or not call.call_id:
             return None
         loop = hint.data
-        loop.early.append(Early(name, args_key, call_id))
-        return Claim(loop.run, call_id, f"{hint.run}/{hint.seq + 1}", loop.context)
+        if not isinstance(loop, Loop):
+            return None
+        if shows:
+            loop.early.append(call)
+        round_id = f"{hint.run}/{hint.seq + 1}"
+        return Claim(loop.run, call.call_id, round_id, loop.context, loop.offers(call.name))
 
     def settle(self, turn: Turn) -> bool:
         """Whether a turn ends now, and had not ended before."""

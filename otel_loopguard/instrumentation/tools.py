@@ -187,7 +187,7 @@ def open_tool(
     args_key = pipeline.guard.fingerprinter.of_args(args)
     claim, round_id = wired.claim(name, args_key, call_id), None
     if claim is not None:
-        run, call_id, round_id, asked_in = claim
+        run, call_id, round_id, asked_in = claim[:4]
         parent = context if asked_in is None else asked_in
     elif call_id is not None and run is not None:
         round_id = rounds.of(run.id, call_id)
@@ -216,7 +216,7 @@ def _decided(wired: Wiring, call: ToolCall, instead: Callable[[str], object]) ->
     if decision.shadow:
         call.shadow = decision
         return call
-    held = _held(call, decision, decision.finding, instead)
+    held = held_by(call.pipeline, run, decision, decision.finding, instead)
     if held is None:
         return call
     call.hold(decision)
@@ -226,11 +226,16 @@ def _decided(wired: Wiring, call: ToolCall, instead: Callable[[str], object]) ->
 
 
 @guarded("result of a tool that is not called")
-def _held(
-    call: ToolCall, decision: Decision, finding: Finding, instead: Callable[[str], object]
+def held_by(
+    pipeline: Pipeline,
+    run: Run,
+    decision: Decision,
+    finding: Finding,
+    instead: Callable[[str], object],
 ) -> Held:
+    """What stands in for a call by a decision; `instead` is the application's, and may raise."""
     if decision.verdict is Verdict.HALT:
-        return Held(None, DeadlockError(finding, decision.finding_id, call.run.id))
-    settings = call.pipeline.settings
+        return Held(None, DeadlockError(finding, decision.finding_id, run.id))
+    settings = pipeline.settings
     text = note(finding, language=settings.note_language, templates=settings.notes)
     return Held(instead(text), None)

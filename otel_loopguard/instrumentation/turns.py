@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
-    from otel_loopguard.core.chain import Chain
+    from otel_loopguard.core.chain import Chain, Pending
     from otel_loopguard.core.exchange import ModelResponse
     from otel_loopguard.instrumentation.handwritten import Handwritten
     from otel_loopguard.instrumentation.models import ModelCall
@@ -26,12 +26,23 @@ WAIT_NS: Final = 1_000_000_000
 
 
 class Claim(NamedTuple):
-    """A pending call that an execution belongs to: its run, its id in that run, where it hangs."""
+    """A pending call that an execution belongs to.
+
+    Attributes:
+        run: its run.
+        call_id: its id in that run.
+        round: what the calls of one response share.
+        context: where it hangs; None for where the code runs.
+        offered: whether the model was offered such a tool, as far as known.
+        pending: the call; None before the response that asks for it is complete.
+    """
 
     run: Run
     call_id: str
     round: str
     context: Context | None
+    offered: bool = True
+    pending: Pending | None = None
 
 
 class Early(NamedTuple):
@@ -39,7 +50,7 @@ class Early(NamedTuple):
 
     name: str
     args_key: str | None
-    call_id: str
+    call_id: str | None
 
 
 @dataclass(slots=True)
@@ -61,6 +72,10 @@ class Loop:
     inherited: bool = False
     offered: frozenset[str] | None = None
     early: list[Early] = field(default_factory=list["Early"])
+
+    def offers(self, name: str) -> bool:
+        """Whether the model was offered a tool, as far as known."""
+        return self.offered is None or name in self.offered
 
     @property
     def context(self) -> Context | None:

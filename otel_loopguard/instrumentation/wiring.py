@@ -47,11 +47,13 @@ class Wiring:
                 self._handwritten = Handwritten(pipeline, agent)
             return self._handwritten
 
-    def claim(self, name: str, args_key: str | None, call_id: str | None) -> Claim | None:
+    def claim(
+        self, name: str, args_key: str | None, call_id: str | None, *, shows: bool = True
+    ) -> Claim | None:
         """The call of a conversation that an execution belongs to, if it belongs to any."""
         if self._handwritten is None:
             return None
-        return self._handwritten.claim(name, args_key, call_id)
+        return self._handwritten.claim(name, args_key, call_id, shows=shows)
 
     def stop(self, run: Run) -> None:
         """A run is stopped: if it is a conversation's, its span ends."""

@@ -773,6 +773,18 @@ class TestClaims:
         script.result("c2")
         assert firsts(script.send()) == [("c1", False), ("c2", True)]
 
+    def test_a_call_that_was_only_looked_for_is_seen_in_its_answer(self) -> None:
+        conversations = make()
+        script = asked(conversations, ask("c1"), ask("c2", "y"))
+        shown = conversations.claim("search", self.key("y"), script.chain)
+        for key in (self.key(), self.key("y")):
+            assert conversations.claim("search", key, script.chain, shows=False) is not None
+        assert shown is not None
+        assert shown.shown
+        script.result("c1")
+        script.result("c2")
+        assert firsts(script.send()) == [("c1", True), ("c2", False)]
+
     def test_other_arguments_or_another_tool_are_no_claim(self) -> None:
         conversations = make()
         script = asked(conversations, ask("c1"))

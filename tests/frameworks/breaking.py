@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from contextvars import copy_context
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 import otel_loopguard as loopguard
 from tests.frameworks.loops import tick
-from tests.frameworks.support import MARKER, Api, Conversation, Telemetry, entered, of, offers
+from tests.frameworks.support import (
+    MARKER,
+    Api,
+    Conversation,
+    Said,
+    Telemetry,
+    entered,
+    maybe,
+    of,
+    offers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,35 +42,63 @@ both = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 
 
 class Counted:
-    """A tool that finds nothing, and counts how often it really looked."""
+    """A tool that finds nothing, and counts how often it really looked.
 
-    def __init__(self) -> None:
+    Args:
+        healthy: it finds something else each time.
+    """
+
+    def __init__(self, *, healthy: bool = False) -> None:
         self.made = 0
+        self._pages = count(1) if healthy else None
 
     def look(self) -> str:
         self.made += 1
-        return PAGE
+        return PAGE if self._pages is None else f"{PAGE} on page {next(self._pages)}"
 
-    @property
-    def decorated(self) -> Callable[[str], str]:
-        """As a hand-written loop calls it, with arguments as JSON text."""
+    def search(self, query: str, page: int) -> str:
+        return self.look()
 
-        @loopguard.tool
-        def search(query: str, page: int) -> str:
-            return self.look()
+    async def asearch(self, query: str, page: int) -> str:
+        await asyncio.sleep(0)
+        return self.look()
 
-        return lambda args: search(**json.loads(args))
 
-    @property
-    def adecorated(self) -> Callable[[str], Any]:
-        """The same, async."""
+GUARDS = ("decorated", "call_tool", "held")
+"""How a hand-written loop lets the guard decide about its calls."""
 
-        @loopguard.tool(name="search")
-        async def asearch(query: str, page: int) -> str:
-            await asyncio.sleep(0)
-            return self.look()
 
-        return lambda args: asearch(**json.loads(args))
+class Guarded(Conversation):
+    """A hand-written agent, the calls of one response at once, each decided about before."""
+
+    def of(self, tool: Counted, guard: str, *, is_async: bool) -> Guarded:
+        """Give it a tool, and the way in which its calls are decided about."""
+        function = tool.asearch if is_async else tool.search
+        self.is_async = is_async
+        if guard == "decorated":
+            guarded = loopguard.tool(function, name="search")
+            self.call: Callable[..., Any] = lambda _id, _name, args: guarded(**json.loads(args))
+        elif guard == "call_tool":
+            self.call = lambda call_id, name, args: loopguard.call_tool(
+                function, name, args, call_id
+            )
+        else:
+            self.call = partial(self.ask_first, function)
+        return self
+
+    def ask_first(self, function: Callable[..., Any], call_id: str, name: str, args: str) -> Any:
+        note = loopguard.held(name, args, call_id)
+        return function(**json.loads(args)) if note is None else note
+
+    async def answers(self, said: Said) -> list[str]:
+        if self.is_async or len(said.calls) < 2:
+            return await asyncio.gather(*(self.run(*call) for call in said.calls))
+        with ThreadPoolExecutor(len(said.calls)) as pool:
+            jobs = [pool.submit(copy_context().run, self.call, *call) for call in said.calls]
+            return [job.result() for job in jobs]
+
+    async def run(self, call_id: str, name: str, args: str) -> str:
+        return await maybe(self.call(call_id, name, args))
 
 
 def interventions(telemetry: Telemetry) -> list[tuple[Any, ...]]:
@@ -77,6 +120,7 @@ def held(telemetry: Telemetry) -> list[ReadableSpan]:
 def assert_nudged(telemetry: Telemetry, server: ScriptedModel, tool: Counted) -> None:
     """The fourth equal call was not made, and the model was told so under its id, and ended."""
     assert tool.made == 3
+    assert len(telemetry.tools) == 3 + 1
     assert len(server.requests) <= 3 + 4
     assert interventions(telemetry) == [("hard_loop", "inject_correction", 1, "nudge")]
     (span,) = held(telemetry)
@@ -94,16 +138,36 @@ LADDER = [
 ]
 
 
-def assert_broken(telemetry: Telemetry, server: ScriptedModel, tool: Counted) -> None:
-    """A model that ignores notes was stopped at the sixth call, and no span is open."""
-    assert tool.made == 3
+async def assert_broken(
+    telemetry: Telemetry, server: ScriptedModel, tool: Counted, *, at_once: int = 1
+) -> None:
+    """A model that ignores notes was stopped at the sixth call, and nothing of it goes on."""
+    assert tool.made == 3 * at_once
     assert len(server.requests) <= 6
-    assert interventions(telemetry) == LADDER
+    assert sorted(set(interventions(telemetry))) == sorted(set(LADDER))
+    assert interventions(telemetry) == LADDER or at_once > 1
     (agent,) = telemetry.agents
     assert of(agent, "loopguard.end_reason") == "deadlock"
     tick()  # a stream that was left is over by now
     assert len(telemetry.chats) == len(server.requests)
     assert "nothing was found" not in "".join(span.to_json() for span in telemetry.spans)
+    assert telemetry.open.spans == {}
+    await assert_nothing_goes_on()
+
+
+IDLE = ("asyncio_", "loopguard", "(_serve)", "(serve_forever)")
+"""In the names of threads that may be there: of event loops, ours, and the scripted model's."""
+
+
+async def assert_nothing_goes_on() -> None:
+    """No task and no thread was left behind."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not any(map(thread.name.__contains__, IDLE)):
+            thread.join(10)
+            assert not thread.is_alive(), thread.name
 
 
 def answers(body: Any, call_id: str) -> list[str]:
@@ -121,27 +185,29 @@ def answers(body: Any, call_id: str) -> list[str]:
 
 
 class ByHand:
-    """A hand-written loop whose tool is decorated; one subclass an endpoint."""
+    """A hand-written loop; one subclass an endpoint."""
 
     api: ClassVar[Api]
     connect: ClassVar[Callable[..., Any]]
 
+    @pytest.fixture(params=GUARDS)
+    def guard(self, request: pytest.FixtureRequest) -> str:
+        return request.param
+
     @pytest.fixture(params=[False, True], ids=["sync", "async"])
-    async def loop(self, request: pytest.FixtureRequest, server: ScriptedModel) -> Any:
+    async def loop(self, request: pytest.FixtureRequest, server: ScriptedModel, guard: str) -> Any:
         """Makes a loop over a sync or an async client, with a tool of the same kind."""
 
         clients = AsyncExitStack()
 
-        async def make(
-            model: str, tool: Counted, way: str = "create", **options: Any
-        ) -> Conversation:
+        async def make(model: str, tool: Counted, way: str = "create", **options: Any) -> Guarded:
             # an old client keeps the methods that it finds when it is made: instrument comes first
             client = type(self).connect(server.base_url, is_async=request.param)
             client = await clients.enter_async_context(entered(client))
             if not offers(self.api, client, way):
                 pytest.skip(f"this version cannot {way}")
-            search = tool.adecorated if request.param else tool.decorated
-            return Conversation(self.api, client, model, way, tool=search, most=EVER, **options)
+            loop = Guarded(self.api, client, model, way, most=EVER, **options)
+            return loop.of(tool, guard, is_async=request.param)
 
         async with clients:
             yield make
@@ -168,11 +234,13 @@ class ByHand:
     ) -> None:
         telemetry.instrument(action="break")
         tool = Counted()
+        talk = await loop("loop", tool, way)
         with pytest.raises(loopguard.DeadlockError) as caught:
-            await (await loop("loop", tool, way)).go()
-        assert_broken(telemetry, server, tool)
+            await talk.go()
+        await assert_broken(telemetry, server, tool)
         (agent,) = telemetry.agents
         assert caught.value.run_id == of(agent, "loopguard.run_id")
+        assert str(talk.history).count(MARKER) == 2  # all that there is so far is the caller's
 
     async def test_a_loop_that_swallows_the_error_stays_stopped(
         self, telemetry: Telemetry, loop: Any
@@ -180,16 +248,15 @@ class ByHand:
         telemetry.instrument(action="break")
         tool = Counted()
         talk = await loop("loop", tool)
-        inner = talk.tool
+        call = talk.call
 
-        async def swallowing(args: str) -> str:
+        async def swallowing(*asked: str) -> str:
             try:
-                value = inner(args)
-                return await value if asyncio.iscoroutine(value) else value
+                return await maybe(call(*asked))
             except loopguard.DeadlockError:
                 return "stopped"
 
-        talk.tool = swallowing
+        talk.call = swallowing
         for _ in range(20):
             await talk.step()
         assert tool.made == 3
@@ -201,10 +268,21 @@ class ByHand:
         tool = Counted()
         await (await loop("parallel-2x6", tool)).go()
         assert tool.made == 6
+        assert len(telemetry.tools) == 12
         assert len(held(telemetry)) == 6
         for span in held(telemetry):
             (told,) = answers(server.requests[-1]["body"], of(span, "gen_ai.tool.call.id"))
             assert MARKER in told
+
+    @pytest.mark.parametrize("way", ["create", "stream"])
+    async def test_calls_at_once_are_stopped(
+        self, telemetry: Telemetry, server: ScriptedModel, loop: Any, way: str
+    ) -> None:
+        telemetry.instrument(action="break")
+        tool = Counted()
+        with pytest.raises(loopguard.DeadlockError):
+            await (await loop("parallel-2", tool, way)).go()
+        await assert_broken(telemetry, server, tool, at_once=2)
 
     async def test_a_shadow_lets_every_call_go(self, telemetry: Telemetry, loop: Any) -> None:
         telemetry.instrument(action="shadow")
@@ -224,13 +302,7 @@ class ByHand:
         for action in ("observe", "break"):
             telemetry.instrument(action=action)
             before = len(server.requests)
-            page = iter(range(100))
-            talk = await loop(model, Counted())
-            found = loopguard.tool(lambda query, page: f"{PAGE} on {page}", name="search")
-            talk.tool = lambda args, page=page, found=found: (
-                found(**json.loads(args)) + str(next(page))
-            )
-            answer = await talk.go()
+            answer = await (await loop(model, Counted(healthy=True))).go()
             told.append((answer, len(server.requests) - before))
             telemetry.uninstrument()
         assert told[0] == told[1]

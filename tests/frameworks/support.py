@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -35,11 +35,30 @@ WAYS = ("create", "stream", "helper", "parse", "raw", "raw-stream", "reading", "
 """How an SDK is asked: `raw` is with_raw_response, `reading` with_streaming_response."""
 
 
+class Open(SpanProcessor):
+    """The spans that have been started and not ended."""
+
+    def __init__(self) -> None:
+        self.spans: dict[int, str] = {}
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        self.spans[span.context.span_id] = span.name
+
+    def on_end(self, span: Any) -> None:
+        self.spans.pop(span.context.span_id, None)
+
+
 class Telemetry:
-    """A provider of its own, and the spans that it exported."""
+    """A provider of its own, and the spans that it exported.
+
+    Attributes:
+        open: the spans that are still open.
+    """
 
     def __init__(self) -> None:
         self.provider = TracerProvider()
+        self.open = Open()
+        self.provider.add_span_processor(self.open)
         self._exporter = InMemorySpanExporter()
         self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
 
@@ -233,7 +252,7 @@ class Conversation:
     async def step(self) -> Said:
         """One model call and the tools that it asks for."""
         said = await self.ask()
-        self.history += self.api.written(said, [await self.run(args) for _, _, args in said.calls])
+        self.history += self.api.written(said, await self.answers(said))
         return said
 
     async def ask(self) -> Said:
@@ -242,7 +261,11 @@ class Conversation:
         request = {**self.api.request(self.model, self.history), **self.more}
         return await ask(self.api, self.client, self.way, request)
 
-    async def run(self, args: str) -> str:
+    async def answers(self, said: Said) -> list[str]:
+        """The results of the calls that a response asks for."""
+        return [await self.run(*call) for call in said.calls]
+
+    async def run(self, call_id: str, name: str, args: str) -> str:
         """One execution of the tool."""
         self.executed += 1
         return await maybe(self.tool(args))

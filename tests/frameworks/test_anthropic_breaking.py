@@ -113,4 +113,4 @@ class TestToolRunner:
         ) as client:
             with pytest.raises(loopguard.DeadlockError):
                 await self.run(server, tool, "loop", options, client)
-        assert_broken(telemetry, server, tool)
+        await assert_broken(telemetry, server, tool)

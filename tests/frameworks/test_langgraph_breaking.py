@@ -92,7 +92,7 @@ async def test_who_ignores_notes_is_stopped(
     counted = Counted()
     with pytest.raises(loopguard.DeadlockError):
         await run(build(kind, chat(server, "loop"), [tool_of(counted)]), way)
-    assert_broken(telemetry, server, counted)
+    await assert_broken(telemetry, server, counted)
 
 
 async def test_what_there_is_can_be_read_after_a_stop(

@@ -82,4 +82,4 @@ class TestToolRunner:
         with pytest.raises(Exception, match="stopped before completion") as caught:
             await self.run(server, tool, "loop", options, is_async=is_async)
         assert isinstance(caught.value.__context__, loopguard.DeadlockError)
-        assert_broken(telemetry, server, tool)
+        await assert_broken(telemetry, server, tool)
