@@ -12,22 +12,20 @@ import threading
 import time
 from contextvars import ContextVar
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from opentelemetry.trace import Link as SpanLink
-from opentelemetry.trace import SpanKind
 
-from otel_loopguard.core.conversation import Answered, Chain, Conversations, Link, LinkKind
-from otel_loopguard.core.guard import UNKNOWN_TOOL
-from otel_loopguard.core.model import Kind, Outcome, Sighting, Source
-from otel_loopguard.instrumentation.actions import say_failed
+from otel_loopguard.core.conversation import Chain, Conversations, Link, LinkKind
+from otel_loopguard.core.model import Kind, Sighting, Source
 from otel_loopguard.instrumentation.agents import DEADLOCK, end_run, start_run
+from otel_loopguard.instrumentation.answered import show_answered
 from otel_loopguard.instrumentation.models import ModelCall, is_nested, surrounding_model_span
-from otel_loopguard.instrumentation.tools import ToolCall, capture_result, tool_attributes
+from otel_loopguard.instrumentation.tools import ToolCall
 from otel_loopguard.instrumentation.turns import Claim, Early, Loop, Turn
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, action_of, current_run, reference
+from otel_loopguard.sdk.scope import Run, action_of, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
 
 _hint: ContextVar[Chain | None] = ContextVar("loopguard-conversation", default=None)
 """The conversation last seen in this thread or task: chooses among several that match."""
-
-FAILURE: Final = "tool_error"
 
 
 class Handwritten:
@@ -116,7 +112,7 @@ class Handwritten:
             self._pipeline.see(loop.run, user, None)
         for answered in link.answered:
             if answered.first_time:
-                self._show(loop, answered, now_ns)
+                show_answered(self._pipeline, loop, answered, now_ns)
 
     def _loop(self, chain: Chain, around: trace.Span | None) -> Loop:
         """The loop of a conversation, with a span open for it where it needs one.
@@ -144,48 +140,6 @@ class Handwritten:
         links = [SpanLink(earlier)] if earlier is not None and earlier.is_valid else None
         run = start_run(self._pipeline, self._agent, run_id=chain.run, outer=outer, links=links)
         return Loop(run, run.span, run.span, offered=before.offered if before is not None else None)
-
-    def _show(self, loop: Loop, seen: Answered, now_ns: int) -> None:
-        """Give an answered call that nobody showed a span from its asking to its answer."""
-        call, answer = seen.pending, seen.answer
-        name = call.name or answer.name or UNKNOWN_TOOL
-        unknown = not loop.offers(name)
-        shown = UNKNOWN_TOOL if unknown else name
-        args = seen.ask.args if seen.ask is not None else call.args
-        attributes = tool_attributes(
-            self._pipeline, loop.run, shown, call.call_id, call.args_key, args
-        )
-        span = self._pipeline.tracer.start_span(
-            f"execute_tool {shown}",
-            loop.context,
-            kind=SpanKind.INTERNAL,
-            attributes={**attributes, names.SPAN_ORIGIN: names.MESSAGES},
-            start_time=call.asked_ns or now_ns,
-        )
-        if answer.is_error:
-            say_failed(span, FAILURE)
-        sighting = Sighting(
-            Kind.TOOL,
-            name,
-            Source.MESSAGES,
-            args_key=call.args_key,
-            result=answer.result,
-            error=FAILURE if answer.is_error else None,
-            outcome=Outcome.UNKNOWN_TOOL if unknown else None,
-            call_id=call.uid,
-            round=call.round,
-            start_ns=call.asked_ns,
-            end_ns=now_ns,
-            span=reference(span),
-        )
-        try:
-            self._pipeline.see(loop.run, sighting, span)
-            if call.decision is not None:
-                self._pipeline.intervene(loop.run, call.decision, shown, span)
-            if self._pipeline.settings.capture_content and not answer.is_error:
-                capture_result(span, answer.result)
-        finally:
-            span.end(now_ns)
 
     @guarded("response of a model")
     def respond(self, chain: Chain, response: ModelResponse) -> None:
