@@ -21,17 +21,51 @@ EXPORTERS = sorted((CONFIG / "exporters").glob("*.yaml"))
 AGENT = CONFIG / "agent.yaml"
 SHOWN_OTHERWISE = re.compile(r"tail_sampling::policies|::headers::|otlp_grpc::tls$")
 """Headers may have any name; the other two are refused by `validate` where they are wrong."""
-VALUES = {"TEMPO_ENDPOINT": "tempo:4317", "LOOPGUARD_GATEWAY": "gateway:4317"}
+GOOD = {
+    "address": ["http://127.0.0.1:4318", "https://host.example.com", "https://h:443/api/v2/otlp/"],
+    "host and port": ["tempo:4317", "10.0.0.1:4317", "[::1]:4317", "http://tempo:4317"],
+    "key": ["abc", "12345", "1e10", "null", "hcaik_01hq+/abc==", "glc_eyJvIjoi", "dt0c01.A-B.C_D"],
+    "header": ["", "Basic dXNlcjpwYXNz", "Bearer abc.def-ghi"],
+}
+"""The forms that a variable may have, and a value of each."""
+BAD = {
+    "address": [
+        "", "  ", "jaeger", "jaeger:4318", "10.0.0.1:4318", "http//x", "://x", "//x", "http://",
+        "http:///path", "ftp://x", "http://x:port", "http://a b", " http://x", "http://x\n",
+    ],
+    "host and port": ["", "  ", "tempo", "tempo:", "a:port", "http://", "http//x", "://x", "a:1\n"],
+    "key": ["", "  ", "\t", "\n", "secret\n", "secret\r\n", "secret\nsecret", "\nsecret"],
+    "header": ["Bearer secret\n", "Bearer secret\nsecret", "Bearer secret\r\n"],
+}  # fmt: skip
+FORMS = {"TEMPO_ENDPOINT": "host and port", "LOOPGUARD_GATEWAY": "host and port"}
+FORMS |= {"OTLP_AUTHORIZATION": "header", "DD_AGENT_OTLP": "address"}
+FREE = {"HONEYCOMB_DATASET", "TEMPO_INSECURE"}
+
+
+def form(name: str) -> str:
+    """What a variable of a backend has to look like."""
+    return FORMS.get(name) or ("address" if name.endswith("_ENDPOINT") else "key")
+
+
+def variables(file: Path) -> set[str]:
+    """What a file reads and checks."""
+    names = set(re.findall(r"\$\{env:(\w+)", file.read_text())) - FREE
+    return {name for name in names if name in FORMS or not name.startswith("LOOPGUARD_")}
 
 
 def needed(file: Path) -> dict[str, str]:
     """The variables that a file reads without a default, with values."""
     names = re.findall(r"\$\{env:(\w+)\}", file.read_text())
-    return {name: VALUES.get(name, "http://127.0.0.1:4318") for name in names}
+    return {name: GOOD[form(name)][0] for name in names}
 
 
-def named(said: str) -> set[str]:
-    return set(re.findall(r"bearertokenauth/(\w+): no bearer token provided", said))
+def together(file: Path) -> list[Path]:
+    return [file] if file == AGENT else [COLLECTOR, file]
+
+
+def refused(said: str) -> set[str]:
+    """The variables that a refusal names."""
+    return set(re.findall(r"(?:prometheus|otlp_grpc|bearertokenauth)/([A-Z_]+)\b", said))
 
 
 @pytest.mark.parametrize("file", EXPORTERS, ids=lambda file: file.stem)
@@ -42,16 +76,21 @@ def test_an_exporter_is_valid_once_its_variables_are_set(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [*EXPORTERS, AGENT], ids=lambda file: file.stem)
-def test_a_variable_that_is_not_set_or_empty_is_named(file: Path) -> None:
-    files = [file] if file == AGENT else [COLLECTOR, file]
+def test_a_variable_that_is_missing_or_malformed_is_named(file: Path) -> None:
     settings = needed(file)
     assert settings
-    for missing in settings:
-        less = {name: text for name, text in settings.items() if name != missing}
-        for given in (less, {**less, missing: ""}):
-            done = otelcol("validate", *files, settings=given)
-            assert done.returncode != 0
-            assert named(done.stderr) == {missing}
+    for name in variables(file):
+        for given in GOOD[form(name)]:
+            done = otelcol("validate", *together(file), settings={**settings, name: given})
+            assert done.returncode == 0, (name, given, done.stderr)
+        wrong = [{**settings, name: given} for given in BAD[form(name)]]
+        if name in settings:
+            wrong.append({other: given for other, given in settings.items() if other != name})
+        for environment in wrong:
+            done = otelcol("validate", *together(file), settings=environment)
+            assert done.returncode != 0, (name, environment)
+            assert refused(done.stderr) == {name}, (environment, done.stderr)
+            assert "secret" not in done.stderr
 
 
 def test_all_exporters_go_together() -> None:
@@ -106,7 +145,7 @@ def lost(given: Any, known: Any, path: str = "") -> Iterator[str]:
 
 @pytest.mark.parametrize("file", [*EXPORTERS, AGENT], ids=lambda file: file.stem)
 def test_the_collector_knows_each_key(file: Path) -> None:
-    assert unknown([file] if file == AGENT else [COLLECTOR, file]) == []
+    assert unknown(together(file)) == []
 
 
 def test_a_key_that_the_collector_does_not_know_is_found(tmp_path: Path) -> None:
