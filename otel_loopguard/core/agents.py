@@ -75,13 +75,15 @@ class Deeds:
         if joins:
             self._round = name or self._round
             self._round_end_ns = max(end_ns, self._round_end_ns)
-            return False
-        self._round = name or None
-        self._round_end_ns = end_ns
-        self.opened = number
-        self.waits += 1
-        self.evidence.open_round()
-        return True
+        else:
+            self._round = name or None
+            self._round_end_ns = end_ns
+            self.opened = number
+            self.waits += 1
+            self.evidence.open_round()
+        if step.traits is not None and step.traits.poll:
+            self.waits = 0
+        return not joins
 
     def understand(self, step: Step, gist: Extent | Plan, now: Moment) -> bool:
         """Take what a call says, after `evidence`; whether that was so before."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from otel_loopguard.core.model import Kind, Pattern, Word
+from otel_loopguard.core.model import Kind, Pattern, Severity, Word
 from otel_loopguard.core.records import remember
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Finding, Step
@@ -41,6 +41,16 @@ class Verdict(Word):
     GO = "go"
     NUDGE = "nudge"
     HALT = "halt"
+    ASK = "ask"  # a human decides; who cannot ask one does not make the call
+
+
+class Why(Word):
+    """Why a call is not made, as the model is told."""
+
+    LOOP = "loop"
+    LIMIT = "limit"  # it came as often as it was declared to
+    REFUSED = "refused"  # a human did not allow it
+    UNANSWERED = "unanswered"  # a human was asked, and nobody answered
 
 
 class Decision(NamedTuple):
@@ -52,6 +62,7 @@ class Decision(NamedTuple):
         finding_id: what `loopguard.finding_id` says of it.
         nth: how often a call of this loop was held back, this one included.
         mode: what is done about loops of this pattern; `SHADOW` only says what would be done.
+        why: why the call is held back.
     """
 
     verdict: Verdict
@@ -59,6 +70,7 @@ class Decision(NamedTuple):
     finding_id: str = ""
     nth: int = 0
     mode: Action = Action.OBSERVE
+    why: Why = Why.LOOP
 
     @property
     def shadow(self) -> bool:
@@ -67,6 +79,13 @@ class Decision(NamedTuple):
 
 
 GO: Final = Decision(Verdict.GO)
+STOPPED: Final = "deadlock"
+UNANSWERED: Final = "escalation_timeout"
+
+
+def weighed(mode: Action, nth: int) -> Verdict:
+    """What becomes of the `nth` call that goes on with a loop."""
+    return Verdict.HALT if mode is not Action.NUDGE and nth > GRACE else Verdict.NUDGE
 
 
 class DeadlockError(Exception):
@@ -78,19 +97,55 @@ class DeadlockError(Exception):
         finding: the loop.
         finding_id: what `loopguard.finding_id` says of it.
         run_id: what `loopguard.run_id` says.
+        reason: `deadlock`; `escalation_timeout` where a human was asked and did not answer.
     """
 
     __module__ = "otel_loopguard"  # where users find it
 
-    def __init__(self, finding: Finding, finding_id: str, run_id: str) -> None:
+    def __init__(
+        self, finding: Finding, finding_id: str, run_id: str, reason: str = STOPPED
+    ) -> None:
         super().__init__(f"stopped: {finding.pattern.value}: {finding.evidence}")
         self.finding = finding
         self.finding_id = finding_id
         self.run_id = run_id
+        self.reason = reason
 
-    def __reduce__(self) -> tuple[type[DeadlockError], tuple[Finding, str, str]]:
+    def __reduce__(self) -> tuple[type[DeadlockError], tuple[Finding, str, str, str]]:
         """Rebuild it from its attributes: it may have to pass to another process."""
-        return DeadlockError, (self.finding, self.finding_id, self.run_id)
+        return DeadlockError, (self.finding, self.finding_id, self.run_id, self.reason)
+
+
+class Alarm:
+    """Whether a run is so far off that nothing that cannot be undone is to be done unasked.
+
+    That is where a guardrail loop got critical, or so many different patterns were found, since the
+    user spoke.
+
+    Attributes:
+        raised: the finding that raised it, with its id; None while none did.
+    """
+
+    __slots__ = ("_patterns", "raised")
+
+    PATTERNS: Final = 3
+
+    def __init__(self) -> None:
+        self._patterns: set[Pattern] = set()
+        self.raised: tuple[Finding, str] | None = None
+
+    def take(self, step: Step, found: Iterable[tuple[Finding, str]]) -> None:
+        """Take a step, and the findings that hold at it, each with its id."""
+        if step.kind is Kind.USER:
+            self._patterns.clear()
+            self.raised = None
+        for each in found:
+            finding = each[0]
+            self._patterns.add(finding.pattern)
+            guarded = finding.pattern is Pattern.GUARDRAIL_LOOP
+            critical = guarded and finding.severity is Severity.CRITICAL
+            if critical or len(self._patterns) >= self.PATTERNS:
+                self.raised = each
 
 
 class _Held:
@@ -113,16 +168,21 @@ class _Held:
 
 
 class Standing:
-    """The loops of one run that stand right now, and what was decided about its calls."""
+    """The loops of one run that stand right now, and what was decided about its calls.
 
-    __slots__ = ("_decided", "_held", "_nudged")
+    Attributes:
+        alarm: whether it is that far off that a human is asked before what cannot be undone.
+    """
+
+    __slots__ = ("_decided", "_held", "_nudged", "alarm")
 
     def __init__(self) -> None:
+        self.alarm = Alarm()
         self._held: dict[str, _Held] = {}
         self._nudged: dict[str, int] = {}
         self._decided: dict[str, Decision] = {}
 
-    def take(self, step: Step, found: Iterable[tuple[Finding, str]], *, news: bool) -> None:
+    def take(self, step: Step, found: Sequence[tuple[Finding, str]], *, news: bool) -> None:
         """Take a step of the run, and the findings that hold at it, each with its id.
 
         Args:
@@ -140,6 +200,7 @@ class Standing:
             ]
             for key in over:
                 del self._held[key]
+        self.alarm.take(step, found)
         for finding, finding_id in found:
             self._held[finding.identity] = _Held(finding, finding_id, step.end_ns)
 
@@ -177,14 +238,7 @@ class Standing:
         identity = held.finding.identity
         nth = self._nudged.get(identity, 0) + 1
         remember(self._nudged, identity, nth, MAX_DECIDED)
-        halts = mode is not Action.NUDGE and nth > GRACE
-        return Decision(
-            Verdict.HALT if halts else Verdict.NUDGE,
-            held.finding,
-            held.finding_id,
-            nth,
-            mode,
-        )
+        return Decision(weighed(mode, nth), held.finding, held.finding_id, nth, mode)
 
 
 def let_stand(episode: Episode, step: Step, held: Iterable[Finding]) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.cycles import MAX_ROUND
+from otel_loopguard.core.declared import alters
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.names import changes
 from otel_loopguard.core.records import CallRecord, Moment, Recent
@@ -172,7 +173,7 @@ class Evidence:
         calls.new[key] = call = CallRecord(now, now, 1, 1, 1, 1.0, result_key, None, result_key)
         self.loose = None
         self.moved = True
-        self.changed = changed = changes(action)
+        self.changed = changed = changes(action) if step.traits is None else alters(step)
         self._settled = call.progress = self.progress = self.progress + 1
         self._settled_epoch = call.epoch = self.epoch = self.epoch + changed
         call.replays = self.replays
@@ -275,9 +276,9 @@ class Evidence:
             bare = outcome is _EMPTY or is_bare(step)
             self.moved = news or bare or result_key is None
             if bare and (outcome is not _OK or not news):
-                self.changed = True
+                self.changed = step.traits is None or not step.traits.idempotent
             elif self.moved:
-                self.changed = changes(step.action)
+                self.changed = alters(step)
         self.progress += self.moved
         self.epoch += self.changed
 

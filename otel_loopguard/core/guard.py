@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.alerts import said_in_round
+from otel_loopguard.core.closing import Closing, close_all
 from otel_loopguard.core.decision import GO, Action, Decision, let_stand
+from otel_loopguard.core.declared import Call, Declared, Traits
+from otel_loopguard.core.detectors.declared_limit import DeclaredLimit
+from otel_loopguard.core.gist import gist_of
 from otel_loopguard.core.handed import HANDS_OVER, handed_over
 from otel_loopguard.core.model import (
     Finding,
@@ -14,7 +18,6 @@ from otel_loopguard.core.model import (
     Observation,
     Outcome,
     Pattern,
-    RunEnd,
     Severity,
     Sighting,
     Step,
@@ -23,8 +26,6 @@ from otel_loopguard.core.model import (
     Utterance,
 )
 from otel_loopguard.core.outcome import classify
-from otel_loopguard.core.plans import plan_of
-from otel_loopguard.core.ranges import extent_of
 from otel_loopguard.core.records import Alert, Spoken
 from otel_loopguard.core.returned import compare
 from otel_loopguard.core.runs import Runs
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.handoffs import Handoffs
-    from otel_loopguard.core.plans import Plan
-    from otel_loopguard.core.ranges import Extent
 
 UNKNOWN_TOOL: Final = "unknown_tool"
 SHORT: Final = 200
@@ -53,13 +52,7 @@ _MODEL: Final = Kind.MODEL
 _INFO: Final = Severity.INFO
 _TRUNCATED: Final = Outcome.TRUNCATED
 _UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
-
-
-class Closing(NamedTuple):
-    """What changes when runs go away."""
-
-    changes: tuple[StuckChange, ...] = ()
-    ended: tuple[RunEnd, ...] = ()
+_LIMIT: Final = DeclaredLimit()
 
 
 class Guard:
@@ -74,6 +67,7 @@ class Guard:
         ignored_tools: tools whose calls are no steps.
         muted: patterns that are never reported.
         action, actions: what is done about a loop; the same for single patterns.
+        tools: what is declared of tools, by their names.
     """
 
     def __init__(
@@ -87,6 +81,7 @@ class Guard:
         muted: frozenset[Pattern] = frozenset(),
         action: Action = Action.OBSERVE,
         actions: Mapping[Pattern, Action] | None = None,
+        tools: Mapping[str, Traits] | None = None,
     ) -> None:
         self.fingerprinter = fingerprinter
         self._detectors = tuple(detectors)
@@ -98,12 +93,27 @@ class Guard:
         chosen = dict(actions or {})
         self._mode: Callable[[Pattern], Action] = lambda pattern: chosen.get(pattern, action)
         self.decides = action is not Action.OBSERVE or bool(chosen)
+        self._declared = Declared(tools or {}, fingerprinter.of_text)
+        self._watch_limits()
         self._runs = Runs(max_runs)
         self._lock = threading.RLock()  # a signal handler or finalizer may come in between
 
     def after_fork(self) -> None:
         """In a forked child: a lock that another thread held would never be released."""
         self._lock = threading.RLock()
+
+    def declare(self, action: str, traits: Traits) -> None:
+        """Somebody declares something of a tool; to say the same again costs next to nothing."""
+        if not self._declared.says(action, traits):
+            with self._lock:
+                self._declared.add(action, traits)
+                self._watch_limits()
+
+    def _watch_limits(self) -> None:
+        if self._declared.limits and _LIMIT not in self._detectors:
+            self._detectors, self._unbidden = (
+                (*each, _LIMIT) for each in (self._detectors, self._unbidden)
+            )
 
     def observe(self, run: str, sighting: Sighting, agent: str | None = None) -> Observation:
         """Take one sighting of a run; every step of every source comes through here."""
@@ -112,7 +122,7 @@ class Guard:
             episode, lost = self._runs.wake(run, agent)
             if sighting.parent is not None and episode.handoffs is None:
                 episode.handoffs = self._shared(sighting.parent)
-            changes, ended = _close([lost], "evicted") if lost is not None else ((), ())
+            changes, ended = close_all([lost], "evicted") if lost is not None else ((), ())
             counted, spoken = False, ()
             if step.action in self._ignored and step.kind is _TOOL:
                 episode.touch(step)
@@ -139,13 +149,27 @@ class Guard:
         args_key: str | None,
         call_id: str | None = None,
         at_ns: int = 0,
+        *,
+        asks: bool = False,
     ) -> Decision:
-        """What is to become of a tool call before it is made; O(1). See `Standing.decide`."""
-        episode = self._runs.get(run) if self.decides else None
-        if episode is None or episode.standing is None or action in self._ignored:
+        """What is to become of a tool call before it is made; O(1). See `Standing.decide`.
+
+        `asks` says whether a human can be asked about what cannot be undone.
+        """
+        if not self.decides or action in self._ignored:
             return GO
+        episode, traits = self._runs.get(run), self._declared.get(action)
+        standing = None if episode is None else episode.standing
+        if standing is None and traits is None:
+            return GO
+        call = Call(run, action, args_key, call_id)
         with self._lock:
-            return episode.standing.decide(action, args_key, call_id, at_ns, self._mode)
+            return self._declared.decide(call, traits, standing, self._mode, at_ns, asks=asks)
+
+    def refuse(self, run: str, action: str, args_key: str | None, decision: Decision) -> None:
+        """A human was asked about a call, and did not allow it."""
+        with self._lock:
+            self._declared.refuse(Call(run, action, args_key, None), decision)
 
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
@@ -158,8 +182,10 @@ class Guard:
         With `keep` it is over for now, but remembered until it expires: it may be gone on with.
         """
         with self._lock:
+            if not keep:
+                self._declared.forget(run)
             episode = self._runs.get(run) if keep else self._runs.pop(run)
-            return _close([episode] if episode else [], reason)
+            return close_all([episode] if episode else [], reason)
 
     def expire(self, now_ns: int) -> Closing:
         """Forget the runs that have been silent for longer than the time to live.
@@ -174,7 +200,7 @@ class Guard:
                     over.append(episode)
             for episode in over:
                 self._runs.pop(episode.run)
-            return _close(over, "expired")
+            return close_all(over, "expired")
 
     def _shared(self, parent: str | None) -> Handoffs | None:
         """What is handed over in a run concerns those that are nested in it too."""
@@ -207,25 +233,28 @@ class Guard:
         if outcome is None:
             deep = returns or (size or 0) <= SHORT
             outcome = classify(result, error=error, deep=deep)
-        said = None
+        said, traits = None, None
         if kind is _TOOL:
             said = None if size is None or size > SHORT else echoed(sighting)
+            traits = self._declared.get(action)
         elif kind is _MODEL:
             said = said_by(sighting)
             outcome = _TRUNCATED if finish in CUT else outcome
-        elif kind is _COMPACT:
-            size = left
+            self._declared.hear(run, kind)
+        else:
+            size = left if kind is _COMPACT else size
+            self._declared.hear(run, kind)
         target, task = None, None
         if kind in HANDS_OVER or handoffs is not None:
             target, task = handed_over(sighting, agent, args_key, handoffs)
         if outcome is _UNKNOWN_TOOL:
             action = UNKNOWN_TOOL  # a name that was not offered is model output: content
-        gist = _gist_of(printer, action, args, result) if kind is _TOOL else None
+        gist = gist_of(printer, action, args, result) if kind is _TOOL else None
         # By position: a name for each takes three times as long.
         return Step(
             kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
             agent, start_ns, end_ns, tokens, size, span, said, target, task,
-            loose_key, words, gist,
+            loose_key, words, gist, traits,
         )  # fmt: skip
 
     def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
@@ -269,26 +298,3 @@ class Guard:
             episode.iteration, finding.severity, finding.identity
         )
         return Utterance(finding, said.finding_id, said.report_no, episode.iteration)
-
-
-def _gist_of(
-    printer: Fingerprinter, action: str, args: object, result: object
-) -> Extent | Plan | None:
-    """What part a call reads, or the plan that it writes down."""
-    is_object = type(args) is dict
-    if is_object:
-        kinds = list(map(type, cast("dict[str, object]", args).values()))
-        if list not in kinds and kinds.count(int) != 2:
-            return None  # as most often: it takes two numbers or a list
-    return extent_of(printer, action, args, result) or plan_of(args)
-
-
-def _close(episodes: Sequence[Episode], reason: str) -> Closing:
-    """What the gauge and the histogram must learn of runs that go away."""
-    changes = tuple(StuckChange(e.run, e.stuck, None) for e in episodes if e.stuck is not None)
-    ended = tuple(
-        RunEnd(e.run, e.agent, e.iteration, reason, e.stuck) for e in episodes if not e.closed
-    )
-    for episode in episodes:
-        episode.stuck, episode.closed = None, True
-    return Closing(changes, ended)

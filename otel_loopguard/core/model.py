@@ -13,6 +13,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.declared import Traits
     from otel_loopguard.core.plans import Plan
     from otel_loopguard.core.ranges import Extent
     from otel_loopguard.core.said import Said
@@ -176,8 +177,8 @@ class Sighting(NamedTuple):
 class Step:
     """A sighting without its content: all that a run remembers of it.
 
-    A key is None where the value was not captured; it equals nothing. `masked_key` and `words` are
-    of another result that a call came back with, `loose_key` is a weaker `args_key`.
+    A key is None where the value was not captured: it equals nothing. `masked_key` and `words` are
+    of another result of the same call, `loose_key` is a weaker `args_key`, `traits` are declared.
     """
 
     kind: Kind
@@ -202,6 +203,7 @@ class Step:
     loose_key: str | None = None
     words: tuple[int, ...] | None = None
     gist: Extent | Plan | None = None
+    traits: Traits | None = None
 
 
 class Finding(NamedTuple):
@@ -213,12 +215,10 @@ class Finding(NamedTuple):
         period, repeats: how many steps one lap has, and how many laps there were so far.
         evidence: one sentence without any content.
         suggested_action: what helps first, as a word of the recovery table.
-        first_span, first_iteration: the span of the loop's first step, if known; the iteration of
-            that step (a loop that begins anew is a relapse).
+        first_span, first_iteration: those of the first step (one that begins anew is a relapse).
         action, args_key: the tool and the arguments that come again, where they are the same.
-        wasted_calls, wasted_tokens: calls that brought nothing (all but the first lap); tokens
-            spent since the first repeat.
-        wasted_seconds: wall time from the end of the first lap to now.
+        wasted_calls, wasted_tokens, wasted_seconds: calls that brought nothing (all but the first
+            lap); tokens spent since the first repeat; wall time since the end of the first lap.
         covers: the calls that go on with it: action (`*` for any), digest of the arguments or None.
     """
 

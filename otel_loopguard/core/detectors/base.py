@@ -68,13 +68,14 @@ def found(
         wasted_calls: calls that brought nothing; all laps but the first if not given.
         covers: the calls that go on with the loop; those of `action` if not given.
         doubt: whether this is enough to speak of a loop, but below critical not enough to hold its
-            calls back.
+            calls back, unless they are declared to read only and are the same.
     """
     identity, laps = f"{pattern.value}:{key}", repeats if weight is None else weight
     severity = episode.told(identity).grade(identity, laps, limits, first)
     if severity is None:
         return None
-    if doubt and severity is not _CRITICAL:
+    reads = step.traits is not None and step.traits.idempotent and args_key is not None
+    if doubt and severity is not _CRITICAL and not reads:
         covers = frozenset()
     elif covers is None:
         covers = frozenset() if action is None else frozenset({(action, args_key)})

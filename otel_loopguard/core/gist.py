@@ -1,0 +1,25 @@
+"""What a call says of its work by its arguments: what part it reads, or what is still to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from otel_loopguard.core.plans import plan_of
+from otel_loopguard.core.ranges import extent_of
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.fingerprint import Fingerprinter
+    from otel_loopguard.core.plans import Plan
+    from otel_loopguard.core.ranges import Extent
+
+
+def gist_of(
+    printer: Fingerprinter, action: str, args: object, result: object
+) -> Extent | Plan | None:
+    """What part a call reads, or the plan that it writes down."""
+    is_object = type(args) is dict
+    if is_object:
+        kinds = list(map(type, cast("dict[str, object]", args).values()))
+        if list not in kinds and kinds.count(int) != 2:
+            return None  # as most often: it takes two numbers or a list
+    return extent_of(printer, action, args, result) or plan_of(args)
