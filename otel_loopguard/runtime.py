@@ -125,6 +125,7 @@ def build(settings: Settings, wrap: Callable[[Detector], Detector] | None = None
         muted=settings.muted_patterns,
         action=settings.action,
         actions=settings.actions,
+        tools=settings.tools,
     )
     return Runtime(settings, guard)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import FrozenInstanceError
 
 import pytest
 
+from otel_loopguard.core.declared import Traits
 from otel_loopguard.core.detectors import BUILTIN, HardLoop, IterationBudget, RetryStorm
 from otel_loopguard.core.model import Pattern
 from otel_loopguard.settings import ErrorStatus, Settings, Signal, from_env
@@ -129,3 +131,47 @@ def test_content_capture_has_no_plain_true(word: str) -> None:
     assert settings.capture_content is False
     assert f"{CAPTURE}='{word}'" in warning
     assert warning.endswith("; used instead: NO_CONTENT")
+
+
+def test_tools_are_declared_in_text_and_in_code() -> None:
+    text = " status:poll; pay : irreversible, max_repeats=1 ;mcp:search:idempotent"
+    text += ";status:max_repeats=9"
+    expected = {
+        "status": Traits(poll=True, max_repeats=9),
+        "pay": Traits(irreversible=True, max_repeats=1),
+        "mcp:search": Traits(idempotent=True),
+    }
+    assert read({"OTEL_LOOPGUARD_TOOLS": text}).tools == expected
+    code = {
+        "status": "poll,max_repeats=9",
+        "pay": {"irreversible": True, "max_repeats": 1, "poll": False},
+        "mcp:search": "idempotent",
+    }
+    assert read(tools=code).tools == expected
+    assert read({"OTEL_LOOPGUARD_TOOLS": text}, tools={}).tools == {}
+
+
+def test_what_is_used_instead_of_bad_declarations_is_shown_as_it_is_written() -> None:
+    good = "status:poll;pay:irreversible,max_repeats=1"
+    settings, warning = read_badly({"OTEL_LOOPGUARD_TOOLS": good}, tools="pay")
+    assert warning.endswith(f"; used instead: {good}")
+    assert settings.tools is not None
+    assert set(settings.tools) == {"status", "pay"}
+
+
+async def asker(request: object, /) -> bool:
+    return request == "about what?"
+
+
+def test_who_is_asked_is_a_function_or_named_and_loaded_when_asked() -> None:
+    assert read(escalate=asker).escalate is asker
+    named = read({"OTEL_LOOPGUARD_ESCALATE": "tests.test_settings:asker"}).escalate
+    assert named is not None
+    assert asyncio.run(named("about what?")) is True  # type: ignore[arg-type, func-returns-value]
+    missing = read(escalate="no.such.module:ask").escalate
+    assert missing is not None
+    with pytest.raises(ModuleNotFoundError):
+        asyncio.run(missing("about what?"))  # type: ignore[arg-type]
+    for value, shown in ((asker, "the other one"), ("a.b:c", "a.b:c")):
+        _, warning = read_badly({"OTEL_LOOPGUARD_ESCALATE": "?"}, escalate=value)
+        assert warning.endswith(f"; used instead: {shown}")

@@ -5,7 +5,14 @@ before a run, the question to a human, the limits of a run.
 """
 
 from otel_loopguard.breaking.breaker import BreakerOpenError, CircuitBreaker
-from otel_loopguard.breaking.escalation import Escalate, Request, Verdict, escalate, terminal
+from otel_loopguard.breaking.escalation import (
+    Escalate,
+    Request,
+    Verdict,
+    escalate,
+    escalate_sync,
+    terminal,
+)
 from otel_loopguard.breaking.gate import Unresolved, unresolved
 from otel_loopguard.breaking.latch import StateLatch
 from otel_loopguard.breaking.limits import AgentResult, Limits, StopReason
@@ -34,6 +41,7 @@ __all__ = [
     "Unresolved",
     "Verdict",
     "escalate",
+    "escalate_sync",
     "terminal",
     "tool_schema_reminder",
     "unresolved",

@@ -6,9 +6,12 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
+from contextvars import copy_context
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("otel_loopguard")
 
 TIMEOUT_S: Final = 300.0
+_LOOK_S: Final = 0.5
+"""How often who waits looks whether the program is about to end."""
 _T = TypeVar("_T")
 
 
@@ -85,6 +90,33 @@ async def _asked(ask: Escalate, request: Request) -> object:
         return await ask(request)
     except asyncio.TimeoutError as fault:
         raise RuntimeError("timed out by itself") from fault
+
+
+def escalate_sync(request: Request, ask: Escalate, *, timeout_s: float = TIMEOUT_S) -> Verdict:
+    """Ask a human from code that is not async, and block until the answer; like `escalate`.
+
+    The callback runs in an event loop of its own, in a thread that keeps no program from ending. A
+    program that ends meanwhile has got a no.
+    """
+    answers: SimpleQueue[Verdict] = SimpleQueue()
+    context = copy_context()
+
+    def work() -> None:
+        verdict = Verdict.ERROR
+        try:
+            verdict = context.run(asyncio.run, escalate(request, ask, timeout_s=timeout_s))
+        finally:
+            answers.put(verdict)
+
+    try:
+        threading.Thread(target=work, name="loopguard-escalation", daemon=True).start()
+    except RuntimeError:  # the interpreter is about to end
+        return Verdict.ERROR
+    over = time.monotonic() + timeout_s
+    while (left := over - time.monotonic()) > 0 and threading.main_thread().is_alive():
+        with contextlib.suppress(Empty):
+            return answers.get(timeout=min(left, _LOOK_S))
+    return Verdict.TIMEOUT if left <= 0 else Verdict.ERROR
 
 
 def terminal(

@@ -73,7 +73,8 @@ class Form:
     secret: bool = False
 
 
-def _read_text(raw: object, longest: int = MAX_TEXT) -> str:
+def read_text(raw: object, longest: int = MAX_TEXT) -> str:
+    """Text without what no exporter takes; MalformedError for all else."""
     text = raw.strip() if isinstance(raw, str) else None
     if text is None or len(text) > longest or _UNFIT.search(text):
         raise MalformedError
@@ -86,7 +87,7 @@ def _switch(words: Mapping[str, bool]) -> Callable[[object], bool]:
     def read(raw: object) -> bool:
         if isinstance(raw, bool):
             return raw
-        word = _read_text(raw).upper()
+        word = read_text(raw).upper()
         if word not in words:
             raise MalformedError
         return words[word]
@@ -107,7 +108,7 @@ def _read_items(raw: object) -> Iterable[str]:
     parts = raw.split(",") if isinstance(raw, str) else _collection(raw)
     if parts is None:
         raise MalformedError
-    items = dict.fromkeys(text for text in map(_read_text, parts) if text)
+    items = dict.fromkeys(text for text in map(read_text, parts) if text)
     if parts and not items:
         raise MalformedError
     return items
@@ -119,7 +120,7 @@ def number(low: int) -> Form:
     def read(raw: object) -> int:
         if isinstance(raw, int) and not isinstance(raw, bool):
             value = raw
-        elif _NUMBER.fullmatch(text := _read_text(raw)):
+        elif _NUMBER.fullmatch(text := read_text(raw)):
             value = int(text)
         else:
             raise MalformedError
@@ -133,7 +134,7 @@ def number(low: int) -> Form:
 def one_of(words: type[Enum]) -> Form:
     """One word of an enumeration, in any case."""
     allowed = ", ".join(each.value for each in words)
-    return Form(f"one of {allowed}", lambda raw: words(_read_text(raw).lower()))
+    return Form(f"one of {allowed}", lambda raw: words(read_text(raw).lower()))
 
 
 def some_of(words: type[Enum]) -> Form:
@@ -162,11 +163,11 @@ def pairs(words: type[Enum], values: Form, separator: str, between: str) -> Form
     def read(raw: object) -> dict[Enum, object]:
         if isinstance(raw, dict):
             given = cast("dict[object, object]", raw)
-            return {words(_read_text(key).lower()): values.read(given[key]) for key in given}
+            return {words(read_text(key).lower()): values.read(given[key]) for key in given}
         if not isinstance(raw, str):
             raise MalformedError
         parts = [part.partition("=") for part in raw.split(separator) if part.strip()]
-        return {words(_read_text(key).lower()): values.read(value) for key, _, value in parts}
+        return {words(read_text(key).lower()): values.read(value) for key, _, value in parts}
 
     def written(value: object) -> str:
         chosen = cast("dict[Enum, object]", value or {})
@@ -177,10 +178,10 @@ def pairs(words: type[Enum], values: Form, separator: str, between: str) -> Form
 
 
 FLAG: Final = Form("true or false", _switch(_FLAG))
-TEXT: Final = Form(f"text of at most {MAX_TEXT} printable characters", _read_text)
+TEXT: Final = Form(f"text of at most {MAX_TEXT} printable characters", read_text)
 LONG_TEXT: Final = Form(
     f"text of at most {MAX_LONG_TEXT} characters in one line",
-    lambda raw: _read_text(raw, MAX_LONG_TEXT),
+    lambda raw: read_text(raw, MAX_LONG_TEXT),
 )
 NAME_SET: Final = Form("names with commas between", lambda raw: frozenset(_read_items(raw)))
 NAME_LIST: Final = Form("names with commas between", lambda raw: tuple(_read_items(raw)))

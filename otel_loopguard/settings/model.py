@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 from otel_loopguard.core.decision import Action
 from otel_loopguard.core.detectors import BUILTIN, Builtin
 from otel_loopguard.core.model import Pattern
-from otel_loopguard.settings import forms
+from otel_loopguard.settings import callers, forms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from otel_loopguard.breaking.escalation import Escalate
+    from otel_loopguard.core.declared import Traits
     from otel_loopguard.settings.forms import Form
 
 _T = TypeVar("_T")
@@ -128,6 +130,26 @@ class Settings:
         env="OTEL_LOOPGUARD_NOTES",
         form=forms.pairs(Pattern, forms.LONG_TEXT, "\n", "line breaks"),
         doc="your own notes to the model, with `{tool}` and `{count}`",
+    )
+    tools: Mapping[str, Traits] | None = _setting(
+        default=None,
+        env="OTEL_LOOPGUARD_TOOLS",
+        form=callers.TOOLS,
+        doc="what is known of tools: equal results of a poll are waiting; an idempotent one only "
+        "reads; about an irreversible one a human is asked where its run is in trouble; an equal "
+        "call is made max_repeats times at most",
+    )
+    escalate: Escalate | None = _setting(  # noqa: RUF009 - it makes a field, as `field` does
+        default=None,
+        env="OTEL_LOOPGUARD_ESCALATE",
+        form=callers.ASKER,
+        doc="who is asked about irreversible calls; unset, nobody is",
+    )
+    escalate_timeout_s: int = _setting(
+        default=300,
+        env="OTEL_LOOPGUARD_ESCALATE_TIMEOUT_S",
+        form=forms.number(1),
+        doc="seconds after which no answer is a no",
     )
     max_runs: int = _setting(
         default=10_000,
