@@ -12,14 +12,11 @@ import logging
 import os
 import threading
 from collections import Counter
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from otel_loopguard.core.detectors import BUILTIN, Detector
-from otel_loopguard.core.fingerprint import Fingerprinter
-from otel_loopguard.core.guard import Guard
 from otel_loopguard.core.model import Finding
 from otel_loopguard.settings import Settings, from_env
 
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.guard import Guard
     from otel_loopguard.core.model import Step
 
 logger = logging.getLogger("otel_loopguard")
@@ -94,16 +92,8 @@ def guarded(where: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]
     return decorate
 
 
-@dataclass(frozen=True, slots=True)
 class Runtime:
-    """The settings in force and the guard made from them."""
-
-    settings: Settings
-    guard: Guard
-
-
-def build(settings: Settings, wrap: Callable[[Detector], Detector] | None = None) -> Runtime:
-    """Make the guard that the settings describe.
+    """The settings in force, and the guard that they describe.
 
     Without a hash key digests are keyed at random, so that nobody can look up what was hashed.
 
@@ -111,23 +101,46 @@ def build(settings: Settings, wrap: Callable[[Detector], Detector] | None = None
         settings: the settings.
         wrap: puts something around each detector.
     """
-    key = settings.hash_key or os.urandom(32)
-    detectors: list[Detector] = [
-        settings.thresholds.get(pattern) or detector() for pattern, detector in BUILTIN.items()
-    ]
-    detectors += _third_party(settings.detectors)
-    guard = Guard(
-        detectors if wrap is None else [wrap(detector) for detector in detectors],
-        Fingerprinter(key),
-        max_runs=settings.max_runs,
-        ttl_ns=int(settings.run_ttl_s * 1e9),
-        ignored_tools=settings.ignored_tools,
-        muted=settings.muted_patterns,
-        action=settings.action,
-        actions=settings.actions,
-        tools=settings.tools,
-    )
-    return Runtime(settings, guard)
+
+    def __init__(
+        self, settings: Settings, wrap: Callable[[Detector], Detector] | None = None
+    ) -> None:
+        self.settings = settings
+        self._wrap = wrap
+        if settings.detectors:
+            _ = self.guard  # which of them is missing is said at the start
+
+    @functools.cached_property
+    def guard(self) -> Guard:
+        """The guard; what it takes is loaded when something is first to be judged."""
+        with _lock:
+            return self.__dict__.setdefault("guard", self.made or self._make())
+
+    @property
+    def made(self) -> Guard | None:
+        """The guard, if anything was to be judged yet."""
+        return self.__dict__.get("guard")
+
+    def _make(self) -> Guard:
+        from otel_loopguard.core.fingerprint import Fingerprinter  # noqa: PLC0415
+        from otel_loopguard.core.guard import Guard  # noqa: PLC0415
+
+        settings, wrap = self.settings, self._wrap
+        detectors: list[Detector] = [
+            settings.thresholds.get(pattern) or detector() for pattern, detector in BUILTIN.items()
+        ]
+        detectors += _third_party(settings.detectors)
+        return Guard(
+            detectors if wrap is None else [wrap(detector) for detector in detectors],
+            Fingerprinter(settings.hash_key or os.urandom(32)),
+            max_runs=settings.max_runs,
+            ttl_ns=int(settings.run_ttl_s * 1e9),
+            ignored_tools=settings.ignored_tools,
+            muted=settings.muted_patterns,
+            action=settings.action,
+            actions=settings.actions,
+            tools=settings.tools,
+        )
 
 
 def _third_party(names: tuple[str, ...]) -> list[Detector]:
@@ -183,7 +196,7 @@ def configure(settings: Settings | None = None) -> Runtime:
     global _current  # noqa: PLW0603 - the process has one guard
     with _lock:
         if _current is None or settings not in (None, _current.settings):
-            _current = build(settings or from_env())
+            _current = Runtime(settings or from_env())
         return _current
 
 
@@ -194,12 +207,25 @@ def reset() -> None:
         _current = None
 
 
-def _after_fork() -> None:
+def _before_fork() -> None:
+    """Wait for a guard that is being made: a module that is half loaded stays so in the child."""
+    _lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    _lock.release()
+
+
+def _after_fork_in_child() -> None:
     global _lock  # noqa: PLW0603
     _lock = threading.RLock()
-    if _current is not None:
-        _current.guard.after_fork()
+    if _current is not None and _current.made is not None:
+        _current.made.after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

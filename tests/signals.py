@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from otel_loopguard.instrumentation import instrument, uninstrument, wiring
-from otel_loopguard.runtime import Runtime, build
+from otel_loopguard.runtime import Runtime
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.report import Providers
 from otel_loopguard.settings import from_env
@@ -51,7 +51,7 @@ class Signals:
 
     def pipeline(self, **settings: object) -> Pipeline:
         """A pipeline into these providers with a guard of its own."""
-        runtime: Runtime = build(from_env({}, hash_key=KEY, **settings))
+        runtime: Runtime = Runtime(from_env({}, hash_key=KEY, **settings))
         return Pipeline(runtime, self.providers)
 
     @contextmanager

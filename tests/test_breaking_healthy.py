@@ -9,7 +9,7 @@ import pytest
 from otel_loopguard.core.decision import Verdict
 from otel_loopguard.core.model import Kind
 from otel_loopguard.dialects.steps import sightings
-from otel_loopguard.runtime import build
+from otel_loopguard.runtime import Runtime
 from otel_loopguard.settings import from_env
 from tests.accuracy.suites import committed
 
@@ -25,7 +25,7 @@ LOOPS = [case for case in CASES if case["expect"]]
 
 def held_back(case: Mapping[str, Any]) -> list[tuple[int, str]]:
     """The calls of a case that would be held back: each one's step, and the loop's pattern."""
-    guard = build(from_env({}, action="break")).guard
+    guard = Runtime(from_env({}, action="break")).guard
     held: list[tuple[int, str]] = []
     newest: dict[str, int] = {}
     for run, seen in sightings(case, 1):

@@ -155,7 +155,7 @@ class TestSettings:
 
     @pytest.mark.usefixtures("unset")
     def test_without_a_key_digests_differ_between_processes(self) -> None:
-        one, two = (runtime.build(from_env({})).guard.fingerprinter for _ in range(2))
+        one, two = (runtime.Runtime(from_env({})).guard.fingerprinter for _ in range(2))
         assert one.of_text("x") != two.of_text("x")
 
     @pytest.mark.usefixtures("unset")
@@ -236,7 +236,7 @@ class TestDetectorsOfOthers:
         assert not boundary.faults
 
     def test_one_that_is_not_named_is_not_imported(self) -> None:
-        runtime.build(from_env({}))
+        runtime.Runtime(from_env({}))
         assert "their_detectors" not in sys.modules
 
     @pytest.mark.parametrize("name", ["fail", "babble"])
@@ -258,7 +258,7 @@ class TestDetectorsOfOthers:
 
     def test_one_that_is_not_installed_is_warned_of(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
-            runtime.build(from_env({}, detectors="nobody"))
+            runtime.Runtime(from_env({}, detectors="nobody"))
         assert caplog.messages == [
             "otel_loopguard: no detector 'nobody' is installed; it is left out"
         ]
@@ -302,7 +302,7 @@ def test_a_guard_can_be_entered_again_by_the_thread_that_is_in_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A signal handler or a finalizer may call a tool at any time."""
-    guard = runtime.build(from_env({}, hard_loop_warning=2)).guard
+    guard = runtime.Runtime(from_env({}, hard_loop_warning=2)).guard
     seen = Sighting(Kind.TOOL, "search", args={"query": "x"}, result="nothing")
     original: Callable[..., object] = Guard._judge
 

@@ -15,7 +15,7 @@ from otel_loopguard.dialects.otlp import MALFORMED
 from otel_loopguard.dialects.replay import Replay
 from otel_loopguard.dialects.steps import sightings
 from otel_loopguard.dialects.window import Window
-from otel_loopguard.runtime import build
+from otel_loopguard.runtime import Runtime
 from otel_loopguard.settings import from_env
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Scan:
         listen: Callable[[object, int, Observation], object] | None = None,
         wrap: Callable[[Detector], Detector] | None = None,
     ) -> None:
-        self._guard = build(settings, wrap).guard
+        self._guard = Runtime(settings, wrap).guard
         self._ttl_ns = int(settings.run_ttl_s * 1e9)
         self._share = share
         self._listen = listen

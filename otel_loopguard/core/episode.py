@@ -16,6 +16,7 @@ from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
 from otel_loopguard.core.records import CallRecord, Moment, Spoken, ToolRecord
 from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
+from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.talk import Talk
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ RING: Final = 16
 CONDENSED: Final = 16
 """How much of each table a condensed run keeps."""
 RECOVERY_STEPS: Final = 5
-SHORT: Final = 200
-"""Up to this many characters a result is short, and being equal says little."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _TOOL: Final = Kind.TOOL

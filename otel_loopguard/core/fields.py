@@ -6,7 +6,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, cast
 
 from otel_loopguard.core.model import Outcome
-from otel_loopguard.core.phrases import SHORT_CHARS, failure_text_kind, is_acknowledgement
+from otel_loopguard.core.phrases import failure_text_kind, is_acknowledgement
+from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.words import ACKS, ENTITY_STATES, STATES
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _message(fields: Fields) -> str:
 
 def _is_ack(key: str, value: object) -> bool:
     if isinstance(value, str):
-        return len(value) <= SHORT_CHARS and is_acknowledgement(value)
+        return len(value) <= SHORT and is_acknowledgement(value)
     if value is True:
         return key in ACKS
     return type(value) is int and 200 <= value <= 204

@@ -30,6 +30,7 @@ from otel_loopguard.core.records import Alert, Spoken
 from otel_loopguard.core.returned import compare
 from otel_loopguard.core.runs import Runs
 from otel_loopguard.core.said import CUT, echoed, said_by
+from otel_loopguard.core.sizes import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from otel_loopguard.core.handoffs import Handoffs
 
 UNKNOWN_TOOL: Final = "unknown_tool"
-SHORT: Final = 200
-"""Results up to this many characters are always looked at for their kind; longer ones only when
-the same call comes back."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _AGENT: Final = Kind.AGENT

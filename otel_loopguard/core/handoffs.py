@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Step
 from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT, Recent, remember
+from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.streaks import BARE
 from otel_loopguard.core.tasks import MIN_WORDS, names
 
@@ -31,8 +32,6 @@ FEW: Final = 3
 """Among so many agents hand-overs go round; among more they may be spread."""
 MUCH: Final = 3
 """An errand that brought more news than this was worth it: asking again is another errand."""
-BRIEF: Final = 200
-"""Who starts another agent, or says that it passes a task on, needs no more characters."""
 
 
 _PENDING: Final = Outcome.PENDING
@@ -159,7 +158,7 @@ class Handoffs:
 
     def moves(self, step: Step) -> bool:
         """Whether a call only hands over: its tool was seen to, and it says no more than that."""
-        brief = step.target is not None and (step.size or 0) <= BRIEF
+        brief = step.target is not None and (step.size or 0) <= SHORT
         return brief and step.action in self._movers
 
     def passes(self, args_key: str | None) -> bool:
@@ -206,7 +205,7 @@ class Handoffs:
         if self._last is None or self._last[0].agent == agent:
             return
         last, when = self._last
-        if last.kind is Kind.TOOL and last.target == agent and (last.size or 0) <= BRIEF:
+        if last.kind is Kind.TOOL and last.target == agent and (last.size or 0) <= SHORT:
             caller = last.agent or ""  # its call named the agent that acts now, and said no more
             self._give(caller, agent, replace(last, task=None), when)
             self._hand_on(caller, last, when)
@@ -251,7 +250,7 @@ class Handoffs:
 
     def _pass_on(self, step: Step, now: Moment) -> None:
         passing, key = self._passing, step.args_key
-        if key is None or (step.kind is Kind.TOOL and (step.size or 0) > BRIEF):
+        if key is None or (step.kind is Kind.TOOL and (step.size or 0) > SHORT):
             self._passing = None
         elif passing is not None and passing.key == key and passing.holder == step.agent:
             self._passing = passing._replace(hops=passing.hops + 1, holder=None)
@@ -268,11 +267,11 @@ class Handoffs:
         if key is None or step.outcome is _PENDING or self._is_new(key) or self._changes(step):
             self._news += 1
             self._agents[agent] += step.kind in _TEXTS
-            if step.kind is Kind.MODEL and (step.size or 0) <= BRIEF:
+            if step.kind is Kind.MODEL and (step.size or 0) <= SHORT:
                 self._word = agent
             elif step.target is None:
                 self.relay = None
-            if step.kind is not Kind.HANDOFF and (step.size or 0) > BRIEF:
+            if step.kind is not Kind.HANDOFF and (step.size or 0) > SHORT:
                 self._passing = None  # the one who has the task does something about it
 
     def _changes(self, step: Step) -> bool:

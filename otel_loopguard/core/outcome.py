@@ -13,12 +13,12 @@ from otel_loopguard.core.canonical import plain
 from otel_loopguard.core.fields import of_mapping, wrapped_in
 from otel_loopguard.core.model import MISSING, Outcome
 from otel_loopguard.core.phrases import (
-    SHORT_CHARS,
     failure_kind,
     failure_text_kind,
     is_cut_off,
     short_text_kind,
 )
+from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.words import ACKS, ERROR_START
 
 _BLANK_CHARS: Final = 2_000
@@ -64,7 +64,7 @@ def _of_other(value: object, kind: type[object], *, deep: bool) -> Outcome:
 
 def _of_text(text: str, *, deep: bool) -> Outcome:
     size = len(text)
-    if size <= SHORT_CHARS:
+    if size <= SHORT:
         word = text.strip().lower()
         if word in _NOTHING:
             return _EMPTY
@@ -72,7 +72,7 @@ def _of_text(text: str, *, deep: bool) -> Outcome:
             return Outcome.ACK
     elif size <= _BLANK_CHARS and text.isspace():
         return _EMPTY
-    if ERROR_START.match(text[:SHORT_CHARS].lstrip().lower()) is not None:
+    if ERROR_START.match(text[:SHORT].lstrip().lower()) is not None:
         return failure_text_kind(text)
     return _of_content(text) if deep else _OK
 
@@ -81,7 +81,7 @@ def _of_content(text: str) -> Outcome:
     structure = _structure(text)
     if structure is not None:
         return _of_plain(structure)
-    if len(text) <= SHORT_CHARS:
+    if len(text) <= SHORT:
         return short_text_kind(text)
     return Outcome.TRUNCATED if is_cut_off(text) else Outcome.OK
 

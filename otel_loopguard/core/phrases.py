@@ -7,10 +7,8 @@ from typing import Final
 
 from otel_loopguard.core.model import Outcome
 from otel_loopguard.core.patterns import Pattern
-from otel_loopguard.core.words import ACKS, FAILURES, SHORT
-
-SHORT_CHARS: Final = 200
-"""Up to this length a text may be told by its words."""
+from otel_loopguard.core.sizes import SHORT
+from otel_loopguard.core.words import ACKS, FAILURES, SAYINGS
 
 _FAILURE_CHARS: Final = 2_000  # of a failure's text, from its start
 _CLASSES: Final = (
@@ -52,7 +50,7 @@ def short_text_kind(text: str) -> Outcome:
     said = text.strip().lower()
     if is_cut_off(text):
         return Outcome.TRUNCATED
-    return next((o for o, pattern in SHORT if pattern.search(said)), Outcome.OK)
+    return next((o for o, pattern in SAYINGS if pattern.search(said)), Outcome.OK)
 
 
 def is_acknowledgement(text: str) -> bool:
@@ -62,4 +60,4 @@ def is_acknowledgement(text: str) -> bool:
 
 def is_cut_off(text: str) -> bool:
     """Whether a text says at its end that more was left out."""
-    return _CUT.search(text[-SHORT_CHARS:]) is not None
+    return _CUT.search(text[-SHORT:]) is not None

@@ -8,10 +8,11 @@ that comes into a state in which it was not before moves on.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.records import remember
+from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.turns import Spell, longer
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ MAX_TOOLS: Final = 4
 MAX_ITEMS: Final = 64
 MAX_STATES: Final = 5
 """An item that was in so many states is in another one without moving on."""
-BRIEF: Final = 200
-"""A longer result that is new has something to say."""
 ASIDE_WEIGHT: Final = 0.5
 """What a plan counts that does not move on, though something else was learned since."""
 _NEUTRAL: Final = FAILED | {Outcome.PENDING}
@@ -38,6 +37,7 @@ class Plan(NamedTuple):
     """A list of items, each as a hash of its text, and the hash of its state."""
 
     states: dict[int, int]
+    kind: Literal["plan"] = "plan"
 
 
 def plan_of(args: object) -> Plan | None:
@@ -133,7 +133,7 @@ class Plans:
         if written is None or written.states.keys() != plan.states.keys():
             written = _Written(plan, now)
         elif written.newest != plan.states:
-            says = learned.moved and (step.size or 0) > BRIEF
+            says = learned.moved and (step.size or 0) > SHORT
             if written.moves_on(plan) or says or written.epoch != epoch:
                 written.spell = None
             else:

@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard, cast
 
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.records import WAIT_WEIGHT, Moment, remember
@@ -71,6 +71,7 @@ class Extent(NamedTuple):
     numbers: tuple[int, int]
     paired: bool
     lines: frozenset[int] | None
+    kind: Literal["extent"] = "extent"
 
 
 def extent_of(printer: Fingerprinter, action: str, args: object, result: object) -> Extent | None:

@@ -80,7 +80,7 @@ ERROR_START: Final = _any(
 )
 """How the text of a failure starts, however long it is."""
 
-SHORT: Final = (
+SAYINGS: Final = (
     (
         Outcome.REFUSED,
         _any(

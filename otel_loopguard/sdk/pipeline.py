@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opentelemetry import metrics, trace
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from otel_loopguard.core.decision import Decision
+    from otel_loopguard.core.guard import Guard
     from otel_loopguard.core.model import Observation, Sighting, Utterance
     from otel_loopguard.runtime import Runtime
     from otel_loopguard.sdk.report import Providers
@@ -33,11 +35,16 @@ class Pipeline:
 
     def __init__(self, runtime: Runtime, providers: Providers) -> None:
         self.settings = runtime.settings
-        self.guard = runtime.guard
+        self._runtime = runtime
         self.providers = providers
         self.reporter = Reporter(runtime.settings, providers)
         self.tracer = self.reporter.tracer
         daemon.every_tick(self.expire)
+
+    @cached_property
+    def guard(self) -> Guard:
+        """The process's guard, made when something is first to be judged."""
+        return self._runtime.guard
 
     @property
     def provider(self) -> object:
@@ -117,7 +124,8 @@ class Pipeline:
 
     def expire(self, now_ns: int) -> None:
         """Let go of the runs that fell silent."""
-        self.reporter.close(self.guard.expire(now_ns))
+        if self._runtime.made is not None:
+            self.reporter.close(self.guard.expire(now_ns))
 
     def close(self) -> None:
         """Nothing more is to be seen."""

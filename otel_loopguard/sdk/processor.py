@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
@@ -63,8 +64,12 @@ class LoopGuardSpanProcessor(SpanProcessor):
         self.active = made is not None
         if made is not None:
             self._pipeline = made
-            self._asked = AskedCalls(made.guard.fingerprinter)
         self._value_limit = SpanLimits().max_span_attribute_length
+
+    @cached_property
+    def _asked(self) -> AskedCalls:
+        made = AskedCalls(self._pipeline.guard.fingerprinter)
+        return self.__dict__.setdefault("_asked", made)  # threads may get here at once
 
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Find the run of someone else's span; say on the span if that run is stuck."""
@@ -103,8 +108,10 @@ class LoopGuardSpanProcessor(SpanProcessor):
         if run is None:
             run = Run(trace.format_span_id(where.span_id), scoped=False)
         live_spans.add(where.span_id, run, call)
+        if outer is None:
+            return  # a run that begins is not stuck
         is_stuck = self._pipeline.guard.is_stuck
-        if is_stuck(run.id) or (outer is not None and outer is not run and is_stuck(outer.id)):
+        if is_stuck(run.id) or (outer is not run and is_stuck(outer.id)):
             span.set_attribute(names.STATUS, Status.DEADLOCKED.value)
 
     @guarded("processor.on_end")

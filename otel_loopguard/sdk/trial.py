@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler
 
 from otel_loopguard.core.detectors import HardLoop
 from otel_loopguard.core.model import Kind, Sighting
-from otel_loopguard.runtime import build
+from otel_loopguard.runtime import Runtime
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.attach import service_name
 from otel_loopguard.sdk.pipeline import Pipeline
@@ -244,7 +244,7 @@ def _loop(settings: Settings, providers: Providers) -> str | None:
         detectors=(),
         log_warnings=False,
     )
-    pipeline = Pipeline(build(plain), providers)
+    pipeline = Pipeline(Runtime(plain), providers)
     root = _sampled_root(pipeline.tracer)
     where = root.get_span_context()
     run = Run(trace.format_span_id(where.span_id), AGENT, span=root)

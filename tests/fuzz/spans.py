@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.trace import SpanKind, StatusCode
 
 from otel_loopguard.core.model import Pattern
-from otel_loopguard.runtime import build
+from otel_loopguard.runtime import Runtime
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
 from otel_loopguard.sdk.report import Providers
@@ -91,7 +91,7 @@ class Spans:
         ]
         self.exporter = Checking()
         provider = TracerProvider(shutdown_on_exit=False)
-        runtime = build(from_env({}, max_runs=MAX_RUNS, log_warnings=False))
+        runtime = Runtime(from_env({}, max_runs=MAX_RUNS, log_warnings=False))
         self._pipeline = Pipeline(runtime, Providers(provider))
         self._processor = LoopGuardSpanProcessor(pipeline=self._pipeline)
         provider.add_span_processor(self._processor)

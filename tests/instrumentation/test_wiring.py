@@ -163,7 +163,7 @@ def test_a_forked_child_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
         for lock in held:
             lock.acquire()
         wiring._after_fork()
-        runtime._after_fork()
+        runtime._after_fork_in_child()
         now = [wiring._lock, wired.attachment._lock, runtime._lock, wired.pipeline.guard._lock]
         assert not [new for old, new in zip(held, now, strict=True) if new is old]
         loop()
@@ -172,7 +172,7 @@ def test_a_forked_child_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attributes(signals.events[0])["loopguard.pattern"] == "hard_loop"
     wiring._after_fork()  # where nothing is wired
     monkeypatch.setattr(runtime, "_current", None)
-    runtime._after_fork()
+    runtime._after_fork_in_child()
 
 
 def test_conversations_are_looked_after_once_there_are_any() -> None:

@@ -81,7 +81,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "instrumentation.langgraph_runs:shown_by_another",
     ),
     "settings": ("settings:from_env", "instrumentation:from_env", "runtime:from_env"),
-    "building": ("runtime:build",),
+    "building": ("runtime:Runtime._make",),
     "wiring": ("instrumentation.wiring:connect",),
     "rows": ("instrumentation.table:Patches._wrap",),
 }

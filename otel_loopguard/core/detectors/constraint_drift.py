@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Pattern
-from otel_loopguard.core.plans import Plan
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -32,7 +31,8 @@ class ConstraintDrift:
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
-        plans = episode.deeds.plans if isinstance(step.gist, Plan) else None
+        is_plan = step.gist is not None and step.gist.kind == "plan"
+        plans = episode.deeds.plans if is_plan else None
         spell = None if plans is None else plans.stuck
         return spell and found(
             episode,

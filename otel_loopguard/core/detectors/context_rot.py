@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Kind, Pattern
-from otel_loopguard.core.ranges import Extent
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -59,7 +58,8 @@ class ContextRot:
         )
 
     def _again(self, episode: Episode, step: Step) -> Finding | None:
-        ranges = episode.deeds.ranges if isinstance(step.gist, Extent) else None
+        is_part = step.gist is not None and step.gist.kind == "extent"
+        ranges = episode.deeds.ranges if is_part else None
         again = None if ranges is None else ranges.again
         return again and found(
             episode,

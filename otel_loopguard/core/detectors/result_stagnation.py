@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import found
-from otel_loopguard.core.episode import SHORT
 from otel_loopguard.core.model import Outcome, Pattern
+from otel_loopguard.core.sizes import SHORT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
