@@ -35,7 +35,7 @@ from otel_loopguard.core.model import Kind, Sighting, Source, Step
 from otel_loopguard.core.records import Moment
 from otel_loopguard.core.said import said_by
 from otel_loopguard.core.turns import Turns
-from otel_loopguard.runtime import build
+from otel_loopguard.runtime import Runtime
 from otel_loopguard.settings import from_env
 from tests.bench.scan import scanning
 from tests.figures import Figures
@@ -191,7 +191,7 @@ def texts(figures: Figures) -> None:
 
 def flatness(figures: Figures) -> None:
     """A step of a long run over a step of a short one."""
-    guard = build(from_env({})).guard
+    guard = Runtime(from_env({})).guard
     for n in range(100_000):
         guard.observe("long", step(n))
     runs = count()
@@ -223,7 +223,7 @@ def flatness(figures: Figures) -> None:
 def memory(figures: Figures) -> None:
     """What live episodes take, and whether a million steps leave anything behind."""
     for steps, limit in ((1, None), (20, 256.0), (64, None)):
-        guard = build(from_env({})).guard
+        guard = Runtime(from_env({})).guard
         gc.collect()
         tracemalloc.start()
         for n in range(10_000):
@@ -235,7 +235,7 @@ def memory(figures: Figures) -> None:
         show(figures, name, used, "MiB", limit)
         if steps == 1:
             show(figures, "an idle episode", used * 2**10 / 10_000, "KiB", None)
-    guard = build(from_env({})).guard
+    guard = Runtime(from_env({})).guard
     for n in range(100_000):
         guard.observe("long", step(n))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
