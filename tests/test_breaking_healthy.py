@@ -1,4 +1,4 @@
-"""Healthy work is never held back: each call of the quiet cases is decided before it is made."""
+"""Healthy work is let alone: each call of the quiet cases, and each request, is decided before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from otel_loopguard.core.decision import Verdict
 from otel_loopguard.core.model import Kind
+from otel_loopguard.core.recovery import Remedy
 from otel_loopguard.dialects.steps import sightings
 from otel_loopguard.runtime import Runtime
 from otel_loopguard.settings import from_env
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+EVERYTHING = frozenset(Remedy)
 TTL_NS = 900 * 10**9
 CASES = [case for suite in committed() for case in suite.cases]
 QUIET = [case for case in CASES if not case["expect"]]
@@ -24,7 +26,9 @@ LOOPS = [case for case in CASES if case["expect"]]
 
 
 def held_back(case: Mapping[str, Any]) -> list[tuple[int, str]]:
-    """The calls of a case that would be held back: each one's step, and the loop's pattern."""
+    """The calls of a case that would be held back, and the requests to a model that would be
+    changed: each one's step, and the loop's pattern.
+    """
     guard = Runtime(from_env({}, action="break")).guard
     held: list[tuple[int, str]] = []
     newest: dict[str, int] = {}
@@ -38,6 +42,10 @@ def held_back(case: Mapping[str, Any]) -> list[tuple[int, str]]:
             if decision.finding is not None:
                 assert decision.verdict is not Verdict.GO
                 held.append((seen.span[1] if seen.span else 0, decision.finding.pattern.value))
+        elif seen.kind is Kind.MODEL:
+            advice = guard.advise(run, lambda: EVERYTHING)
+            if advice.finding is not None:
+                held.append((seen.span[1] if seen.span else 0, advice.finding.pattern.value))
         guard.observe(run, seen)
     return held
 

@@ -2,21 +2,25 @@
 
 A call is held back only while a finding of warning or worse stands that this very call goes on
 with. A finding stands from the step that it was made at until one of its calls comes to another
-end, anything else is learned or changed, or the user speaks.
+end, anything else is learned or changed, or the user speaks. What is done about the next request
+to the model while it stands says `advice`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from otel_loopguard.core.climbs import Climbs
 from otel_loopguard.core.model import Kind, Pattern, Severity, Word
 from otel_loopguard.core.records import remember
+from otel_loopguard.core.recovery import END
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable
 
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Finding, Step
+    from otel_loopguard.core.recovery import Climb
 
 MAX_DECIDED: Final = 64
 GRACE: Final = 2
@@ -36,10 +40,10 @@ class Action(Word):
 
 
 class Verdict(Word):
-    """What becomes of one call."""
+    """What becomes of one call of a tool, or of one request to a model."""
 
     GO = "go"
-    NUDGE = "nudge"
+    NUDGE = "nudge"  # of a request: something in it is changed
     HALT = "halt"
     ASK = "ask"  # a human decides; who cannot ask one does not make the call
 
@@ -60,9 +64,11 @@ class Decision(NamedTuple):
         verdict: what is to be done.
         finding: the loop that the call goes on with; None for `GO`.
         finding_id: what `loopguard.finding_id` says of it.
-        nth: how often a call of this loop was held back, this one included.
+        nth: how often something was done about this loop, this time included.
         mode: what is done about loops of this pattern; `SHADOW` only says what would be done.
         why: why the call is held back.
+        climb: the rung of the ladder that is taken.
+        told: whether the same was decided before, about another attempt of the same.
     """
 
     verdict: Verdict
@@ -71,6 +77,8 @@ class Decision(NamedTuple):
     nth: int = 0
     mode: Action = Action.OBSERVE
     why: Why = Why.LOOP
+    climb: Climb | None = None
+    told: bool = False
 
     @property
     def shadow(self) -> bool:
@@ -172,24 +180,41 @@ class Standing:
 
     Attributes:
         alarm: whether it is that far off that a human is asked before what cannot be undone.
+        climbs: how far the ladder of each was climbed.
+        advised: what was decided about the newest request to the model, and `climbs.moves` then.
     """
 
-    __slots__ = ("_decided", "_held", "_nudged", "alarm")
+    __slots__ = ("_decided", "_held", "advised", "alarm", "climbs")
 
     def __init__(self) -> None:
         self.alarm = Alarm()
+        self.climbs = Climbs()
+        self.advised: tuple[int, Decision] = (-1, GO)
         self._held: dict[str, _Held] = {}
-        self._nudged: dict[str, int] = {}
         self._decided: dict[str, Decision] = {}
 
-    def take(self, step: Step, found: Sequence[tuple[Finding, str]], *, news: bool) -> None:
+    @property
+    def any(self) -> bool:
+        """Whether any loop stands."""
+        return bool(self._held)
+
+    @property
+    def loops(self) -> list[tuple[Finding, str]]:
+        """The findings that stand, each with its id."""
+        return [(held.finding, held.finding_id) for held in self._held.values()]
+
+    def take(
+        self, step: Step, found: Collection[tuple[Finding, str]], iteration: int, *, news: bool
+    ) -> None:
         """Take a step of the run, and the findings that hold at it, each with its id.
 
         Args:
             step: the newest step.
             found: the findings of warning or worse.
+            iteration: the tool round that it belongs to.
             news: whether the step brought something new, or changed something.
         """
+        self.climbs.take(step, (finding for finding, _ in found), iteration)
         if step.kind is Kind.MODEL:
             self._decided.clear()  # providers use the same ids again
         if step.kind in _ENDS or news:
@@ -235,10 +260,12 @@ class Standing:
         return decision
 
     def _hold(self, held: _Held, mode: Action) -> Decision:
-        identity = held.finding.identity
-        nth = self._nudged.get(identity, 0) + 1
-        remember(self._nudged, identity, nth, MAX_DECIDED)
-        return Decision(weighed(mode, nth), held.finding, held.finding_id, nth, mode)
+        grace = None if mode is Action.NUDGE else GRACE
+        progress, climbed = self.climbs.hold(held.finding, grace)
+        verdict = Verdict.HALT if climbed.rung is END else Verdict.NUDGE
+        return Decision(
+            verdict, held.finding, held.finding_id, progress.nth, mode, climb=climbed
+        )
 
 
 def let_stand(episode: Episode, step: Step, held: Iterable[Finding]) -> None:
@@ -251,4 +278,4 @@ def let_stand(episode: Episode, step: Step, held: Iterable[Finding]) -> None:
         episode.standing = Standing()
     evidence = episode.deeds.evidence
     news = episode.call is not None and (evidence.moved or evidence.changed)
-    episode.standing.take(step, found, news=news)
+    episode.standing.take(step, found, episode.iteration, news=news)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
+from otel_loopguard.core.advice import advise
 from otel_loopguard.core.alerts import said_in_round
 from otel_loopguard.core.closing import Closing, close_all
 from otel_loopguard.core.decision import GO, Action, Decision, let_stand
@@ -34,6 +35,7 @@ from otel_loopguard.core.sizes import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from otel_loopguard.core.detectors.base import Detector
     from otel_loopguard.core.episode import Episode
@@ -168,6 +170,18 @@ class Guard:
         """A human was asked about a call, and did not allow it."""
         with self._lock:
             self._declared.refuse(Call(run, action, args_key, None), decision)
+
+    def advise(self, run: str, can: Callable[[], AbstractSet[Remedy]]) -> Decision:
+        """What is to become of a model request before it is sent; O(1). See `advice.advise`.
+
+        `can`, what may be done about it, is asked only where a loop stands in the run.
+        """
+        episode = self._runs.get(run) if self.decides else None
+        if episode is None or episode.standing is None or not episode.standing.any:
+            return GO
+        able = can()
+        with self._lock:
+            return advise(episode.standing, able, self._mode)
 
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""

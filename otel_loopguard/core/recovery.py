@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from otel_loopguard.core.model import Pattern, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from collections.abc import Set as AbstractSet
 
 
@@ -85,49 +85,66 @@ BY_NOTE: Final = frozenset(
     }
 )
 """What it amounts to when a call is not made and the model is told why."""
+END: Final = Rung(Level.STOP, Remedy.END_RUN)
+CORRECTION: Final = Rung(Level.STEER, Remedy.INJECT_CORRECTION)
+"""What a mere word to the model is, on a ladder that begins with something else."""
 
 
 class Climb(NamedTuple):
-    """What is done now, and what came before it on the ladder but cannot be done here."""
+    """What is done now.
+
+    Attributes:
+        rung: the rung that is taken.
+        skipped: what stands below it on the ladder and was never done, since it cannot be here.
+        passed: how many rungs of the ladder are left behind with it, itself included.
+    """
 
     rung: Rung
     skipped: tuple[Remedy, ...] = ()
+    passed: int = 0
 
 
-def climb(pattern: Pattern, tried: int, can: AbstractSet[Remedy], *, asks: bool = False) -> Climb:
-    """The rung to take when `tried` rungs have not helped.
+def climb(
+    pattern: Pattern,
+    passed: int,
+    can: AbstractSet[Remedy],
+    *,
+    tried: Collection[Remedy] = (),
+    asks: bool = False,
+) -> Climb:
+    """The rung to take next.
 
     Args:
         pattern: the deadlock.
-        tried: how many rungs were taken already.
+        passed: how many rungs are left behind.
         can: what can be done here; the end of the run always can.
+        tried: what was done already.
         asks: whether a human is to be asked before the run is ended: where what the loop does
             cannot be undone.
     """
-    skipped: list[Remedy] = []
-    for rung in LADDERS[pattern][:-1]:
-        if rung.remedy is Remedy.ESCALATE_TO_HUMAN and not asks:
-            continue
-        if rung.remedy not in can:
-            skipped.append(rung.remedy)
-        elif tried == 0:
-            return Climb(rung, tuple(skipped))
-        else:
-            tried -= 1
-    return Climb(LADDERS[pattern][-1], tuple(skipped))
+    ladder = LADDERS[pattern]
+    for number, rung in enumerate(ladder[passed:-1], passed + 1):
+        if rung.remedy in can and (asks or rung.remedy is not Remedy.ESCALATE_TO_HUMAN):
+            return Climb(rung, missed(pattern, number - 1, tried, asks=asks), number)
+    return Climb(END, missed(pattern, None, tried, asks=asks), len(ladder))
 
 
-def taken(pattern: Pattern, *, halts: bool, asks: bool = False) -> Climb:
-    """What holding a call back is on the ladder: a note to the model, or the end of the run.
+def missed(
+    pattern: Pattern, below: int | None, tried: Collection[Remedy], *, asks: bool = False
+) -> tuple[Remedy, ...]:
+    """What was never done of the rungs below one (by its place; None for the last)."""
+    rungs = LADDERS[pattern][: -1 if below is None else below]
+    return tuple(
+        rung.remedy
+        for rung in rungs
+        if rung.remedy not in tried and (asks or rung.remedy is not Remedy.ESCALATE_TO_HUMAN)
+    )
 
-    Args:
-        pattern: the deadlock.
-        halts: whether the run is ended.
-        asks: as for `climb`.
-    """
-    if halts:
-        return climb(pattern, len(LADDERS[pattern]), BY_NOTE, asks=asks)
-    first = climb(pattern, 0, BY_NOTE, asks=asks)
-    if first.rung.level is Level.STEER:
-        return first
-    return Climb(Rung(Level.STEER, Remedy.INJECT_CORRECTION), first.skipped)
+
+def by_note(pattern: Pattern, tried: Collection[Remedy] = ()) -> Climb:
+    """What it is on the ladder when a call is not made and the model is told why."""
+    first = LADDERS[pattern][0]
+    if first.remedy in BY_NOTE:
+        return Climb(first, (), 1)
+    steers = first.level is Level.STEER
+    return Climb(CORRECTION, missed(pattern, 1, tried) if steers else ())

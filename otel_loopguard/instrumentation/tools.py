@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanKind
 from otel_loopguard.core.decision import DeadlockError, Decision, Verdict
 from otel_loopguard.core.guard import UNKNOWN_TOOL
 from otel_loopguard.core.model import MISSING, Finding, Kind, Outcome, Sighting, Source
-from otel_loopguard.core.notes import note
+from otel_loopguard.core.notes import held_note
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.actions import (
@@ -237,5 +237,5 @@ def held_by(
     if decision.verdict is Verdict.HALT:
         return Held(None, DeadlockError(finding, decision.finding_id, run.id))
     settings = pipeline.settings
-    text = note(finding, language=settings.note_language, templates=settings.notes)
+    text = held_note(finding, language=settings.note_language, templates=settings.notes)
     return Held(instead(text), None)

@@ -152,9 +152,9 @@ def event_attributes(
 
 
 def intervention_attributes(
-    decision: Decision, finding: Finding, climbed: Climb, run: Run, action: str
+    decision: Decision, finding: Finding, climbed: Climb, run: Run, action: str | None
 ) -> Attributes:
-    """The attributes of the event that says what was done about a call instead of making it."""
+    """The attributes of the event that says what was done about a loop."""
     attributes: Attributes = {
         PATTERN: finding.pattern.value,
         SEVERITY: finding.severity.label,
@@ -165,8 +165,9 @@ def intervention_attributes(
         "loopguard.repeats": finding.repeats,
         FINDING_ID: decision.finding_id,
         RUN_ID: run.id,
-        TOOL_NAME: action,
     }
+    if action is not None:
+        attributes[TOOL_NAME] = action
     if climbed.skipped:
         attributes["loopguard.skipped_interventions"] = [each.value for each in climbed.skipped]
     if run.agent is not None:

@@ -62,7 +62,7 @@ class Meters:
             "loopguard.iterations", "{iteration}", "Tool rounds that a run took"
         )
         self._interventions = meter.create_counter(
-            "loopguard.interventions", "{intervention}", "Tool calls that were held back"
+            "loopguard.interventions", "{intervention}", "Times that a loop was acted on"
         )
         self._max_agents = settings.max_agent_names
         self._agents: set[str] = set()

@@ -82,7 +82,7 @@ class Pipeline:
         self,
         run: Run,
         decision: Decision,
-        action: str,
+        action: str | None,
         span: trace.Span | None,
         *,
         context: Context | None = None,
@@ -92,7 +92,7 @@ class Pipeline:
         Args:
             run: the run.
             decision: what was decided.
-            action: the tool.
+            action: the tool, if it is about one.
             span: the span that shows the call; None if it has ended already.
             context: what the increment of the counter is an example of, without such a span.
         """

@@ -10,10 +10,8 @@ from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
 from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 
-from otel_loopguard.core.decision import Decision, Verdict
 from otel_loopguard.core.model import Observation, Severity, Utterance
 from otel_loopguard.core.model import Status as Health
-from otel_loopguard.core.recovery import taken
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.meters import Meters
 from otel_loopguard.settings import ErrorStatus, Signal
@@ -22,7 +20,8 @@ if TYPE_CHECKING:
     from opentelemetry import metrics
     from opentelemetry.context import Context
 
-    from otel_loopguard.core.guard import Closing
+    from otel_loopguard.core.closing import Closing
+    from otel_loopguard.core.decision import Decision
     from otel_loopguard.sdk.scope import Run
     from otel_loopguard.settings import Settings
 
@@ -98,7 +97,7 @@ class Reporter:
         self,
         decision: Decision,
         run: Run,
-        action: str,
+        action: str | None,
         span: Span | None,
         *,
         context: Context | None = None,
@@ -108,15 +107,14 @@ class Reporter:
         Args:
             decision: what was decided; one that lets the call go is not told.
             run: the run.
-            action: the tool.
+            action: the tool; None for a request to a model in a loop of no one tool.
             span: the span that shows the call and is open; None if it has ended already.
             context: where the call is.
         """
-        finding = decision.finding
-        if finding is None:
+        finding, climbed = decision.finding, decision.climb
+        if finding is None or climbed is None:
             return
         self.meters.begin()
-        climbed = taken(finding.pattern, halts=decision.verdict is Verdict.HALT)
         told = names.intervention_attributes(decision, finding, climbed, run, action)
         at_ns = time.time_ns()
         if span is not None:

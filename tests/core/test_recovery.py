@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_loopguard.core.model import Finding, Pattern, Severity
-from otel_loopguard.core.notes import LANGUAGES, note
-from otel_loopguard.core.recovery import LADDERS, Climb, Level, Remedy, Rung, climb, taken
+from otel_loopguard.core.notes import LANGUAGES, held_note, note, phrase
+from otel_loopguard.core.recovery import END, LADDERS, Level, Remedy, Rung, by_note, climb
 
 ALL = frozenset(Remedy)
 
@@ -29,22 +29,22 @@ def test_each_ladder_goes_up_and_ends_with_the_end(pattern: Pattern) -> None:
     st.sampled_from(list(Pattern)),
     st.integers(0, 9),
     st.frozensets(st.sampled_from(list(Remedy))),
+    st.frozensets(st.sampled_from(list(Remedy))),
     st.booleans(),
 )
-def test_a_climb_takes_what_can_be_done_in_order_and_names_what_cannot(
-    pattern: Pattern, tried: int, can: frozenset[Remedy], asks: bool
+def test_a_climb_takes_what_can_be_done_in_order_and_names_what_was_never_done(
+    pattern: Pattern, passed: int, can: frozenset[Remedy], tried: frozenset[Remedy], asks: bool
 ) -> None:
-    rungs = [
-        rung
-        for rung in LADDERS[pattern][:-1]
-        if asks or rung.remedy is not Remedy.ESCALATE_TO_HUMAN
-    ]
-    possible = [rung for rung in rungs if rung.remedy in can]
-    end = LADDERS[pattern][-1]
-    taken = possible[tried] if tried < len(possible) else end
-    before = rungs[: rungs.index(taken)] if taken in rungs else rungs
-    skipped = tuple(rung.remedy for rung in before if rung.remedy not in can)
-    assert climb(pattern, tried, can, asks=asks) == Climb(taken, skipped)
+    ladder = LADDERS[pattern]
+    taken = climb(pattern, passed, can, tried=tried, asks=asks)
+    place = ladder.index(taken.rung)
+    asked = [rung.remedy for rung in ladder if asks or rung.remedy is not Remedy.ESCALATE_TO_HUMAN]
+    assert taken.passed == place + 1
+    assert taken.rung.remedy in can & {*asked} or taken.rung == END
+    between = {rung.remedy for rung in ladder[passed:place]}
+    assert not between & can & {*asked}
+    below = [rung.remedy for rung in ladder[:place]]
+    assert list(taken.skipped) == [each for each in below if each in asked and each not in tried]
 
 
 def test_only_what_cannot_be_undone_asks_a_human() -> None:
@@ -76,30 +76,43 @@ def test_a_loop_without_a_tool_still_has_a_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "level", "remedy", "skipped"),
+    ("pattern", "remedy", "skipped"),
     [
-        (Pattern.HARD_LOOP, 1, Remedy.INJECT_CORRECTION, []),
-        (Pattern.RETRY_STORM, 1, Remedy.ACTIVATE_CIRCUIT_BREAKER, []),
-        (
-            Pattern.TRUNCATION_LOOP,
-            1,
-            Remedy.INJECT_CORRECTION,
-            [Remedy.CHUNK_RESULT, Remedy.SUMMARISE_CONTEXT],
-        ),
-        (Pattern.GUARDRAIL_LOOP, 1, Remedy.INJECT_CORRECTION, []),
+        (Pattern.HARD_LOOP, Remedy.INJECT_CORRECTION, []),
+        (Pattern.RETRY_STORM, Remedy.ACTIVATE_CIRCUIT_BREAKER, []),
+        (Pattern.TOOL_HALLUCINATION, Remedy.INJECT_CORRECTION, [Remedy.INJECT_TOOL_SCHEMA]),
+        (Pattern.GUARDRAIL_LOOP, Remedy.INJECT_CORRECTION, []),
     ],
 )
-def test_what_a_note_is_on_the_ladder(
-    pattern: Pattern, level: int, remedy: Remedy, skipped: list[Remedy]
+def test_what_a_note_in_place_of_a_call_is_on_the_ladder(
+    pattern: Pattern, remedy: Remedy, skipped: list[Remedy]
 ) -> None:
-    climbed = taken(pattern, halts=False)
-    assert (climbed.rung.level, climbed.rung.remedy) == (level, remedy)
+    climbed = by_note(pattern)
+    assert climbed.rung == Rung(Level.STEER, remedy)
     assert list(climbed.skipped) == skipped
+    assert by_note(pattern, [Remedy.INJECT_TOOL_SCHEMA]).skipped == ()
 
 
-def test_what_a_stop_is_on_the_ladder() -> None:
-    climbed = taken(Pattern.HARD_LOOP, halts=True)
-    assert climbed.rung == (Level.STOP, Remedy.END_RUN)
-    assert climbed.skipped == (Remedy.FORCE_FINAL_ANSWER,)
-    asked = taken(Pattern.GUARDRAIL_LOOP, halts=True, asks=True)
-    assert asked.skipped == (Remedy.ESCALATE_TO_HUMAN,)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_call_that_was_not_made_is_said_to_be(language: str) -> None:
+    said, held = (form(finding(Pattern.HARD_LOOP), language=language) for form in (note, held_note))
+    assert held.endswith(said)
+    assert len(held) > len(said)
+    own = {Pattern.HARD_LOOP: "{tool}!"}
+    assert held_note(finding(Pattern.HARD_LOOP), templates=own) == "search!"
+
+
+@pytest.mark.parametrize("language", [*LANGUAGES, "tlh"])
+def test_a_note_holds_what_it_is_given(language: str) -> None:
+    odd = "{count} {tool} {objective} {"
+    said = note(finding(Pattern.CONTEXT_ROT), language=language, objective=odd)
+    assert odd in said
+    assert odd in phrase("left_out", language, count=odd)
+
+
+@pytest.mark.parametrize("pattern", list(Pattern))
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_language_has_a_note_for_each_pattern(pattern: Pattern, language: str) -> None:
+    assert LANGUAGES[language][pattern]
+    said = note(finding(pattern), language=language)
+    assert not said[0].islower() or said.startswith("search")

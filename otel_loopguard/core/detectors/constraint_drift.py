@@ -47,4 +47,5 @@ class ConstraintDrift:
             "it moved on",
             suggested_action="inject_objective_anchor",
             action=step.action,
+            covers=frozenset(),
         )

@@ -74,4 +74,5 @@ class ContextRot:
             suggested_action="inject_objective_anchor",
             action=step.action,
             wasted_calls=again.count,
+            covers=frozenset(),
         )

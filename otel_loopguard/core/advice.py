@@ -1,0 +1,118 @@
+"""What to do about a request to a model before it is sent, while the run is in a loop.
+
+The loops that show in what the model says, and those whose calls nobody can hold back, are broken
+here: by a word in the request, by what the model is given and may do, and at last by stopping the
+run. A loop is acted on only while it goes on, and only by the rung that is due.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.decision import GO, GRACE, Action, Decision, Verdict
+from otel_loopguard.core.model import Pattern, Severity
+from otel_loopguard.core.recovery import (
+    BY_NOTE,
+    CORRECTION,
+    END,
+    LADDERS,
+    Climb,
+    Level,
+    climb,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
+
+    from otel_loopguard.core.climbs import Progress
+    from otel_loopguard.core.decision import Standing
+    from otel_loopguard.core.model import Finding
+    from otel_loopguard.core.recovery import Remedy
+
+SEVERAL: Final = 3
+"""Who is in so many kinds of loops at once needs a human."""
+_OF_CALLS: Final = frozenset(
+    {
+        Pattern.HARD_LOOP,
+        Pattern.TOOL_OSCILLATION,
+        Pattern.RESULT_STAGNATION,
+        Pattern.RETRY_STORM,
+    }
+)
+"""Loops whose evidence may be good enough to speak of, but not to act on: they cover nothing."""
+
+
+def advise(
+    standing: Standing,
+    can: AbstractSet[Remedy],
+    mode: Callable[[Pattern], Action],
+    asks: Callable[[Finding], bool] = lambda _: False,
+) -> Decision:
+    """What becomes of a request of a run. Until something happens the same answer is given.
+
+    Args:
+        standing: the loops that stand in the run.
+        can: what this request allows to be done; the run can always be stopped.
+        mode: what to do about the loops of a pattern.
+        asks: whether what a loop does cannot be undone, so that a human is asked before the end.
+    """
+    climbs = standing.climbs
+    moves, known = standing.advised
+    if moves == climbs.moves:
+        return known._replace(told=True)
+    loops = sorted(standing.loops, key=lambda loop: -loop[0].severity)
+    several = len({finding.pattern for finding, _ in loops}) >= SEVERAL
+    decision = GO
+    for finding, finding_id in loops:
+        progress, chosen = climbs.of(finding.identity), mode(finding.pattern)
+        if chosen is Action.OBSERVE or not climbs.goes_on(progress):
+            continue
+        human = several or _is_forbidden(finding) or asks(finding)
+        climbed = _due(finding, progress, can, chosen, human=human)
+        if climbed is not None:
+            progress.take(climbed, climbs.turn)
+            verdict = Verdict.HALT if climbed.rung is END else Verdict.NUDGE
+            decision = Decision(verdict, finding, finding_id, progress.nth, chosen, climbed)
+            break
+    standing.advised = (climbs.moves, decision)
+    return decision
+
+
+def _is_forbidden(finding: Finding) -> bool:
+    return finding.pattern is Pattern.GUARDRAIL_LOOP and finding.severity is Severity.CRITICAL
+
+
+def _due(
+    finding: Finding,
+    progress: Progress,
+    can: AbstractSet[Remedy],
+    mode: Action,
+    *,
+    human: bool,
+) -> Climb | None:
+    """The rung that is due for a loop that goes on; None while none is."""
+    pattern, first = finding.pattern, LADDERS[finding.pattern][0]
+    if progress.seen_at <= progress.rung_at or not _is_sure(finding, progress):
+        return None
+    if not progress.notes and progress.hooked and finding.covers and first.remedy in BY_NOTE:
+        return None  # its next call will be held back
+    climbed = climb(pattern, progress.passed, can, tried=progress.tried, asks=human)
+    if climbed.rung.level is Level.STEER:
+        return climbed
+    ends = climbed.rung is END
+    early = ends and progress.nth < GRACE and finding.severity is not Severity.CRITICAL
+    if mode is not Action.NUDGE and not early and not (ends and progress.notes):
+        return climbed
+    if progress.notes:
+        return None  # its calls are held back until the run ends
+    rung = first if first.level is Level.STEER else CORRECTION
+    skipped = () if mode is Action.NUDGE else climbed.skipped
+    return Climb(rung, skipped) if rung.remedy in can else None
+
+
+def _is_sure(finding: Finding, progress: Progress) -> bool:
+    """Whether there is enough evidence to act on, and somebody to be told."""
+    if finding.pattern not in _OF_CALLS or finding.severity is Severity.CRITICAL:
+        return not (progress.by_model and finding.pattern is Pattern.RETRY_STORM)
+    return bool(finding.covers) and not progress.by_model
