@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.decision import GO, GRACE, Action, Decision, Verdict
+from otel_loopguard.core.detectors.base import ANSWERS
 from otel_loopguard.core.model import Pattern, Severity
 from otel_loopguard.core.recovery import (
     BY_NOTE,
@@ -32,15 +33,6 @@ if TYPE_CHECKING:
 
 SEVERAL: Final = 3
 """Who is in so many kinds of loops at once needs a human."""
-_OF_CALLS: Final = frozenset(
-    {
-        Pattern.HARD_LOOP,
-        Pattern.TOOL_OSCILLATION,
-        Pattern.RESULT_STAGNATION,
-        Pattern.RETRY_STORM,
-    }
-)
-"""Loops whose evidence may be good enough to speak of, but not to act on: they cover nothing."""
 
 
 def advise(
@@ -95,7 +87,8 @@ def _due(
     pattern, first = finding.pattern, LADDERS[finding.pattern][0]
     if progress.seen_at <= progress.rung_at or not _is_sure(finding, progress):
         return None
-    if not progress.notes and progress.hooked and finding.covers and first.remedy in BY_NOTE:
+    calls = progress.hooked and finding.covers - {ANSWERS}
+    if calls and not progress.notes and first.remedy in BY_NOTE:
         return None  # its next call will be held back
     climbed = climb(pattern, progress.passed, can, tried=progress.tried, asks=human)
     if climbed.rung.level is Level.STEER:
@@ -112,7 +105,7 @@ def _due(
 
 
 def _is_sure(finding: Finding, progress: Progress) -> bool:
-    """Whether there is enough evidence to act on, and somebody to be told."""
-    if finding.pattern not in _OF_CALLS or finding.severity is Severity.CRITICAL:
-        return not (progress.by_model and finding.pattern is Pattern.RETRY_STORM)
-    return bool(finding.covers) and not progress.by_model
+    """Whether there is enough evidence to act on, and a model that can be told."""
+    if progress.by_model and finding.pattern is Pattern.RETRY_STORM:
+        return False
+    return bool(finding.covers) or finding.severity is Severity.CRITICAL

@@ -13,7 +13,7 @@ from otel_loopguard.core.records import remember
 from otel_loopguard.core.recovery import END, Climb, Remedy, by_note, missed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from otel_loopguard.core.model import Finding, Pattern, Step
 
@@ -75,13 +75,16 @@ class Climbs:
         remember(self._loops, identity, progress, MAX_LOOPS)
         return progress
 
-    def take(self, step: Step, found: Iterable[Finding], iteration: int) -> None:
+    def take(
+        self, step: Step, found: Iterable[Finding], iteration: int, *, asked: Collection[str] = ()
+    ) -> None:
         """Take a step, and the loops that are seen to go on at it.
 
         Args:
             step: the newest step. A model that failed has not answered: it is asked again.
             found: the findings that hold at it.
             iteration: the tool round that it belongs to.
+            asked: the tools whose calls are asked about before they are made.
         """
         by_model = step.kind is Kind.MODEL
         if by_model and step.error is not None:
@@ -95,7 +98,8 @@ class Climbs:
             progress = self.of(finding.identity)
             progress.seen_at, progress.round = self.turn, iteration
             progress.by_model = by_model
-            progress.hooked = step.kind is Kind.TOOL and step.source is Source.HOOK
+            hooked = step.source is Source.HOOK or step.action in asked
+            progress.hooked = hooked and step.kind is Kind.TOOL
 
     def goes_on(self, progress: Progress) -> bool:
         """Whether a loop was still there when one of its kind could last be seen."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.recovery import Climb
 
 MAX_DECIDED: Final = 64
+MAX_ASKED: Final = 31
 GRACE: Final = 2
 """So many notes a loop gets before a run is stopped: the first, and one more step of grace."""
 COOL_DOWN_NS: Final = 30_000_000_000
@@ -204,17 +205,18 @@ class Standing:
         return [(held.finding, held.finding_id) for held in self._held.values()]
 
     def take(
-        self, step: Step, found: Collection[tuple[Finding, str]], iteration: int, *, news: bool
+        self, step: Step, found: Collection[tuple[Finding, str]], episode: Episode, *, news: bool
     ) -> None:
         """Take a step of the run, and the findings that hold at it, each with its id.
 
         Args:
             step: the newest step.
             found: the findings of warning or worse.
-            iteration: the tool round that it belongs to.
+            episode: the run.
             news: whether the step brought something new, or changed something.
         """
-        self.climbs.take(step, (finding for finding, _ in found), iteration)
+        findings = (finding for finding, _ in found)
+        self.climbs.take(step, findings, episode.iteration, asked=episode.asked)
         if step.kind is Kind.MODEL:
             self._decided.clear()  # providers use the same ids again
         if step.kind in _ENDS or news:
@@ -268,6 +270,13 @@ class Standing:
         )
 
 
+def asked_about(episode: Episode, action: str) -> Standing | None:
+    """The loops that stand in a run, of which somebody asks about a call of a tool."""
+    if action not in episode.asked:
+        episode.asked = (*episode.asked[-MAX_ASKED:], action)
+    return episode.standing
+
+
 def let_stand(episode: Episode, step: Step, held: Iterable[Finding]) -> None:
     """Remember which findings hold at a run's newest step, for the calls about to be made."""
     alerts = ((each, episode.told(each.identity).get(each.identity)) for each in held)
@@ -278,4 +287,4 @@ def let_stand(episode: Episode, step: Step, held: Iterable[Finding]) -> None:
         episode.standing = Standing()
     evidence = episode.deeds.evidence
     news = episode.call is not None and (evidence.moved or evidence.changed)
-    episode.standing.take(step, found, episode.iteration, news=news)
+    episode.standing.take(step, found, episode, news=news)

@@ -53,8 +53,8 @@ class Episode:
         tool: the record of the newest step's tool; None if that step was no call.
         cycle: the cycle of at least two laps that the newest call goes on, or None.
         repeats: whether the newest step may repeat anything: a call, a cycle, an end, an errand.
-        iteration: number of tool rounds so far; a parallel round is one.
-        consecutive: length of the streak of the newest tool.
+        iteration, consecutive: tool rounds so far, a parallel one is one; the newest tool's streak.
+        asked: the tools whose calls are asked about before they are made, as far as known.
         turn_start: the iteration at which the user last spoke.
         tokens: tokens spent so far.
         good: how many steps brought something new since a finding last held.
@@ -68,9 +68,9 @@ class Episode:
 
     __slots__ = (
         "_acting", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent", "alerts",
-        "call", "closed", "consecutive", "cycle", "good", "handoffs", "iteration", "last_seen_ns",
-        "loose", "repeats", "run", "spoken", "standing", "steps", "stuck", "talk", "tokens", "tool",
-        "turn_start",
+        "asked", "call", "closed", "consecutive", "cycle", "good", "handoffs", "iteration",
+        "last_seen_ns", "loose", "repeats", "run", "spoken", "standing", "steps", "stuck", "talk",
+        "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -82,9 +82,8 @@ class Episode:
         self.tool: ToolRecord | None = None
         self.cycle: Cycle | None = None
         self.repeats = self.closed = False
-        self.iteration = 0
-        self.consecutive = 0
-        self.turn_start = 0
+        self.asked: tuple[str, ...] = ()
+        self.iteration = self.consecutive = self.turn_start = 0
         self.tokens = self.good = 0
         self.stuck: Stuck | None = None
         self.last_seen_ns = 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.advice import advise
 from otel_loopguard.core.alerts import said_in_round
 from otel_loopguard.core.closing import Closing, close_all
-from otel_loopguard.core.decision import GO, Action, Decision, let_stand
+from otel_loopguard.core.decision import GO, Action, Decision, asked_about, let_stand
 from otel_loopguard.core.declared import Call, Declared, Traits
 from otel_loopguard.core.detectors.declared_limit import DeclaredLimit
 from otel_loopguard.core.gist import gist_of
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.handoffs import Handoffs
+    from otel_loopguard.core.recovery import Remedy
 
 UNKNOWN_TOOL: Final = "unknown_tool"
 
@@ -159,7 +160,7 @@ class Guard:
         if not self.decides or action in self._ignored:
             return GO
         episode, traits = self._runs.get(run), self._declared.get(action)
-        standing = None if episode is None else episode.standing
+        standing = None if episode is None else asked_about(episode, action)
         if standing is None and traits is None:
             return GO
         call = Call(run, action, args_key, call_id)
@@ -205,14 +206,7 @@ class Guard:
         A run whose steps never said when they were lives from the first call of this on.
         """
         with self._lock:
-            over: list[Episode] = []
-            for episode in self._runs:
-                episode.last_seen_ns = episode.last_seen_ns or now_ns
-                if now_ns - episode.last_seen_ns >= self._ttl_ns:
-                    over.append(episode)
-            for episode in over:
-                self._runs.pop(episode.run)
-            return close_all(over, "expired")
+            return close_all(self._runs.expire(now_ns, self._ttl_ns), "expired")
 
     def _shared(self, parent: str | None) -> Handoffs | None:
         """What is handed over in a run concerns those that are nested in it too."""

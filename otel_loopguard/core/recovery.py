@@ -141,6 +141,11 @@ def missed(
     )
 
 
+def taken(pattern: Pattern, *, halts: bool) -> Climb:
+    """What it is on the ladder to hold a call back, where nothing else was done."""
+    return Climb(END, missed(pattern, None, ())) if halts else by_note(pattern)
+
+
 def by_note(pattern: Pattern, tried: Collection[Remedy] = ()) -> Climb:
     """What it is on the ladder when a call is not made and the model is told why."""
     first = LADDERS[pattern][0]

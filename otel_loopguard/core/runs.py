@@ -42,6 +42,17 @@ class Runs:
         """Forget a run."""
         return self._awake.pop(run, None) or self._asleep.pop(run, None)
 
+    def expire(self, now_ns: int, ttl_ns: int) -> list[Episode]:
+        """Forget the runs that have been silent for so long; returns them."""
+        over: list[Episode] = []
+        for episode in self:
+            episode.last_seen_ns = episode.last_seen_ns or now_ns
+            if now_ns - episode.last_seen_ns >= ttl_ns:
+                over.append(episode)
+        for episode in over:
+            self.pop(episode.run)
+        return over
+
     def wake(self, run: str, agent: str | None) -> tuple[Episode, Episode | None]:
         """Return the episode of a run, new or old, and the episode that had to make room for it."""
         episode = self._awake.get(run)

@@ -10,8 +10,10 @@ from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
 from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 
+from otel_loopguard.core.decision import Verdict
 from otel_loopguard.core.model import Observation, Severity, Utterance
 from otel_loopguard.core.model import Status as Health
+from otel_loopguard.core.recovery import taken
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.meters import Meters
 from otel_loopguard.settings import ErrorStatus, Signal
@@ -111,9 +113,11 @@ class Reporter:
             span: the span that shows the call and is open; None if it has ended already.
             context: where the call is.
         """
-        finding, climbed = decision.finding, decision.climb
-        if finding is None or climbed is None:
+        finding = decision.finding
+        if finding is None:
             return
+        halts = decision.verdict is Verdict.HALT
+        climbed = decision.climb or taken(finding.pattern, halts=halts)
         self.meters.begin()
         told = names.intervention_attributes(decision, finding, climbed, run, action)
         at_ns = time.time_ns()

@@ -192,6 +192,19 @@ def test_where_a_request_allows_nothing_the_calls_are_held_back_still() -> None:
     assert guard.decide("run", "search", key).verdict is Verdict.HALT
 
 
+def test_calls_that_somebody_asks_about_are_left_to_that_too() -> None:
+    guard = guard_that()
+    key = guard.fingerprinter.of_args(call().args)
+    for _ in range(3):
+        assert guard.decide("run", "search", key) == GO
+        guard.observe("run", seen())
+    assert asked(guard) == GO
+    for n in range(40):  # so many tools are not remembered
+        assert guard.decide("run", f"tool {n}", key) == GO
+    guard.observe("run", seen())
+    assert asked(guard).verdict is Verdict.NUDGE
+
+
 def test_the_end_says_what_was_never_done() -> None:
     guard = guard_that()
     key = guard.fingerprinter.of_args(call().args)

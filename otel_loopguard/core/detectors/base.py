@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _CRITICAL: Final = Severity.CRITICAL
 
 
+ANSWERS: Final = ("answers:", None)
+"""Stands in what a finding covers for the answers of the model: no tool has such a name."""
 Limits = tuple[float, float]
 """From which weight on a loop is a warning, and critical."""
 
@@ -66,9 +68,10 @@ def found(
         action: the tool that comes again.
         args_key: its arguments, where they are the same.
         wasted_calls: calls that brought nothing; all laps but the first if not given.
-        covers: the calls that go on with the loop; those of `action` if not given.
-        doubt: whether this is enough to speak of a loop, but below critical not enough to hold its
-            calls back, unless they are declared to read only and are the same.
+        covers: the calls that go on with the loop; if not given those of `action`, and without one
+            the answers of the model.
+        doubt: whether this is enough to speak of a loop, but below critical not enough to act on,
+            unless its calls are declared to read only and are the same.
     """
     identity, laps = f"{pattern.value}:{key}", repeats if weight is None else weight
     severity = episode.told(identity).grade(identity, laps, limits, first)
@@ -78,7 +81,7 @@ def found(
     if doubt and severity is not _CRITICAL and not reads:
         covers = frozenset()
     elif covers is None:
-        covers = frozenset() if action is None else frozenset({(action, args_key)})
+        covers = frozenset({ANSWERS if action is None else (action, args_key)})
     return Finding(
         pattern=pattern,
         severity=severity,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from otel_loopguard.core.detectors.base import found
+from otel_loopguard.core.detectors.base import ANSWERS, found
 from otel_loopguard.core.model import Pattern
 
 if TYPE_CHECKING:
@@ -47,5 +47,5 @@ class ConstraintDrift:
             "it moved on",
             suggested_action="inject_objective_anchor",
             action=step.action,
-            covers=frozenset(),
+            covers=frozenset({ANSWERS}),
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from otel_loopguard.core.detectors.base import found
+from otel_loopguard.core.detectors.base import ANSWERS, found
 from otel_loopguard.core.model import Kind, Pattern
 
 if TYPE_CHECKING:
@@ -74,5 +74,5 @@ class ContextRot:
             suggested_action="inject_objective_anchor",
             action=step.action,
             wasted_calls=again.count,
-            covers=frozenset(),
+            covers=frozenset({ANSWERS}),
         )

@@ -65,6 +65,7 @@ class ReflectionParalysis:
                 evidence=evidence.format(spell.count),
                 suggested_action="force_action_prompt",
                 wasted_calls=spell.count - 1,
+                doubt=name == "musing",
             )
             if finding:
                 return finding
