@@ -65,7 +65,7 @@ def advise(
         if climbed is not None:
             progress.take(climbed, climbs.turn)
             verdict = Verdict.HALT if climbed.rung is END else Verdict.NUDGE
-            decision = Decision(verdict, finding, finding_id, progress.nth, chosen, climbed)
+            decision = Decision(verdict, finding, finding_id, progress.nth, chosen, climb=climbed)
             break
     standing.advised = (climbs.moves, decision)
     return decision

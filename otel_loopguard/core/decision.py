@@ -265,9 +265,7 @@ class Standing:
         grace = None if mode is Action.NUDGE else GRACE
         progress, climbed = self.climbs.hold(held.finding, grace)
         verdict = Verdict.HALT if climbed.rung is END else Verdict.NUDGE
-        return Decision(
-            verdict, held.finding, held.finding_id, progress.nth, mode, climb=climbed
-        )
+        return Decision(verdict, held.finding, held.finding_id, progress.nth, mode, climb=climbed)
 
 
 def asked_about(episode: Episode, action: str) -> Standing | None:

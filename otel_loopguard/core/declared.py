@@ -174,7 +174,10 @@ class Declared:
         *,
         asks: bool,
     ) -> Decision:
-        """What becomes of a call, by what stands in its run and what is declared of its tool."""
+        """What becomes of a call, by what stands in its run and what is declared of its tool.
+
+        `asks` says whether a human can be asked about what cannot be undone.
+        """
         asks = asks and traits is not None and traits.irreversible
         chosen = _breaking(mode) if asks else mode
         decision = GO

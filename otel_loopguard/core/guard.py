@@ -153,10 +153,7 @@ class Guard:
         *,
         asks: bool = False,
     ) -> Decision:
-        """What is to become of a tool call before it is made; O(1). See `Standing.decide`.
-
-        `asks` says whether a human can be asked about what cannot be undone.
-        """
+        """What is to become of a tool call before it is made; O(1). See `Declared.decide`."""
         if not self.decides or action in self._ignored:
             return GO
         episode, traits = self._runs.get(run), self._declared.get(action)
@@ -173,10 +170,7 @@ class Guard:
             self._declared.refuse(Call(run, action, args_key, None), decision)
 
     def advise(self, run: str, can: Callable[[], AbstractSet[Remedy]]) -> Decision:
-        """What is to become of a model request before it is sent; O(1). See `advice.advise`.
-
-        `can`, what may be done about it, is asked only where a loop stands in the run.
-        """
+        """What is to become of a model request before it is sent; O(1). See `advice.advise`."""
         episode = self._runs.get(run) if self.decides else None
         if episode is None or episode.standing is None or not episode.standing.any:
             return GO
@@ -201,10 +195,7 @@ class Guard:
             return close_all([episode] if episode else [], reason)
 
     def expire(self, now_ns: int) -> Closing:
-        """Forget the runs that have been silent for longer than the time to live.
-
-        A run whose steps never said when they were lives from the first call of this on.
-        """
+        """Forget the runs that have been silent for longer than the time to live."""
         with self._lock:
             return close_all(self._runs.expire(now_ns, self._ttl_ns), "expired")
 

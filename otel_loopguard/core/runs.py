@@ -43,7 +43,10 @@ class Runs:
         return self._awake.pop(run, None) or self._asleep.pop(run, None)
 
     def expire(self, now_ns: int, ttl_ns: int) -> list[Episode]:
-        """Forget the runs that have been silent for so long; returns them."""
+        """Forget the runs that have been silent for so long; returns them.
+
+        A run whose steps never said when they were lives from the first call of this on.
+        """
         over: list[Episode] = []
         for episode in self:
             episode.last_seen_ns = episode.last_seen_ns or now_ns
