@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -14,10 +12,10 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from tests.serving import Answer, Serving
 
-    from typing_extensions import Self
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 KINDS = {
     "/v1/traces": ExportTraceServiceRequest,
@@ -26,7 +24,7 @@ KINDS = {
 }
 
 
-class Receiver:
+class Receiver(Serving):
     """An endpoint for `OTEL_EXPORTER_OTLP_ENDPOINT`.
 
     Args:
@@ -37,39 +35,13 @@ class Receiver:
     """
 
     def __init__(self, status: int = 200) -> None:
+        super().__init__()
         self.bodies: list[tuple[str, bytes]] = []
-        bodies = self.bodies
+        self._status = status
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                bodies.append((self.path, body))
-                self.send_response(status)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def answer(self, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        self.bodies.append((path, body))
+        return Answer(self._status)
 
     def messages(self, path: str) -> Iterator[Any]:
         """What came to a path, decoded."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,9 +12,10 @@ from otel_loopguard.cli.doctor_metrics import BORN_LATE, judge_metrics
 from otel_loopguard.cli.finding import CannotRunError
 from otel_loopguard.cli.promql import selectors
 from tests.doctor.environments import ROOT
+from tests.serving import Answer, Serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from otel_loopguard.cli.finding import Finding
@@ -32,31 +32,22 @@ otelcol_exporter_send_failed_spans_total{exporter="otlp/jaeger",service_name="x"
 """
 
 
+class Metrics(Serving):
+    """A page of metrics at /metrics, and nothing else."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def answer(self, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        return Answer(200 if path == "/metrics" else 404, self._text.encode())
+
+
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Serves a page of metrics at /metrics, and nothing else."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def serve(text: str) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200 if self.path == "/metrics" else 404)
-                self.end_headers()
-                self.wfile.write(text.encode())
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_address[1]}/metrics"
-
-    yield serve
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    """Serves a page of metrics: its address."""
+    with ExitStack() as running:
+        yield lambda text: f"{running.enter_context(Metrics(text)).url}/metrics"
 
 
 def rule_file(folder: Path, *expressions: str, kind: str = "alert") -> str:

@@ -106,14 +106,14 @@ def test_a_slow_backend_loses_nothing_and_slows_nobody(
 ) -> None:
     with ExitStack() as running:
         slow = running.enter_context(Slow(jaeger.otlp_http, SLOW_S))
-        behind = running.enter_context(collector_before(jaeger, JAEGER_ENDPOINT=slow.otlp_http))
+        behind = running.enter_context(collector_before(jaeger, JAEGER_ENDPOINT=slow.url))
         fleets = {
             name: running.enter_context(
                 Fleet(name, to, 1, RUNS, RUNS, OTEL_METRICS_EXPORTER="none")
             )
             for name, to in (
                 ("slow-collector", behind.otlp_http),
-                ("slow-endpoint", slow.otlp_http),
+                ("slow-endpoint", slow.url),
                 ("quick", calm.otlp_http),
             )
         }

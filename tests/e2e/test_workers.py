@@ -1,5 +1,5 @@
-"""A web server that forks, a pool that spawns, two replicas: each stuck run is counted once, and
-the same call has the same digest everywhere if all have the same key."""
+"""A web server and a task queue that fork, a pool that spawns, replicas: each stuck run is counted
+once, and the same call has the same digest everywhere if all have the same key."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.e2e.agents import spans_of
 from tests.e2e.backends.programs import free_ports, get
 from tests.e2e.fleet import REPEATS, UTTERANCES
 from tests.e2e.oncall import WORKERS, Line, events, eventually
+from tests.matrix import ROOT, Row, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,15 +38,20 @@ def line(jaeger: Jaeger) -> Iterator[Line]:
 
 
 def start(
-    line: Line, running: ExitStack, service: str, *command: str, **environment: str
+    line: Line,
+    running: ExitStack,
+    service: str,
+    *command: str,
+    tools: Path = BIN,
+    **environment: str,
 ) -> subprocess.Popen[str]:
     """A program with its workers; it ends with the stack."""
     process = subprocess.Popen(
-        [str(BIN / "opentelemetry-instrument"), *command],
-        cwd=Path(__file__).parents[2],
+        [str(tools / "opentelemetry-instrument"), *command],
+        cwd=ROOT,
         env={
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONPATH": str(ROOT),
             "OTEL_SERVICE_NAME": service,
             "OTEL_EXPORTER_OTLP_ENDPOINT": line.collector.otlp_http,
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -94,6 +100,40 @@ def pool(line: Line, running: ExitStack, service: str, **environment: str) -> li
     return workers
 
 
+@pytest.fixture(scope="module")
+def celery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with Celery."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    row = Row("celery", "newest", version, ["celery>=5.6,<6"], [])
+    log = tmp_path_factory.mktemp("celery") / "log"
+    python = environment(row, log)
+    assert python, log.read_text()
+    return python.parent
+
+
+def queue(
+    line: Line, running: ExitStack, service: str, celery: Path, folder: Path, **settings: str
+) -> list[int]:
+    """Celery with two processes, each of which is stuck at least once: the worker of each run."""
+    settings["FOLDER"] = str(folder)
+    app = "tests.e2e.celery_app"
+    command = ("-A", app, "worker", "-P", "prefork", "-c", "2", "-l", "error")
+    program = str(celery / "celery")
+    start(line, running, service, program, *command, tools=celery, **settings)
+    workers: list[int] = []
+    while len(set(workers)) < 2:
+        sent = subprocess.run(
+            [celery / "python", "-m", app, "4"],
+            cwd=ROOT,
+            env={**os.environ, **settings},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        workers += map(int, sent.stdout.split())
+    return workers
+
+
 def digests(line: Line, service: str) -> set[str]:
     return {
         span.tags["loopguard.args_fingerprint"]
@@ -125,6 +165,15 @@ def test_a_service_of_a_web_server_and_a_pool_counts_each_run_once(line: Line) -
         workers = web_server(line, running, "replicas") + pool(line, running, "replicas", **KEY)
         counted(line, "replicas", len(workers))
         assert len(digests(line, "replicas")) == 1, "they have the key in common"
+
+
+def test_the_processes_of_a_task_queue_count_each_run_once(
+    line: Line, celery: Path, tmp_path: Path
+) -> None:
+    with ExitStack() as running:
+        workers = queue(line, running, "queue", celery, tmp_path, **KEY)
+        counted(line, "queue", len(workers))
+        assert len(digests(line, "queue")) == 1, "they have the key in common"
 
 
 def test_without_a_key_each_process_has_its_own_digests(line: Line) -> None:

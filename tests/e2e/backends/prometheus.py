@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import threading
 import time
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -19,12 +17,11 @@ import yaml
 
 from tests.e2e.backends.collector import CONFIG
 from tests.e2e.backends.programs import ProgramMissing, Service, get
+from tests.serving import Answer, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from typing_extensions import Self
 
     from tests.e2e.backends.collector import Collector
 
@@ -151,49 +148,18 @@ class Page:
     alerts: Sequence[dict[str, Any]]
 
 
-class Pager:
+class Pager(Serving):
     """Takes the calls of Alertmanager's webhooks inside the `with` block."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.pages: list[Page] = []
-        pages = self.pages
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                said = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                pages.append(
-                    Page(
-                        time.time(),
-                        said["receiver"],
-                        said["groupKey"],
-                        said["status"],
-                        said["groupLabels"],
-                        said["alerts"],
-                    )
-                )
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def url(self) -> str:
-        """Where it is called."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def answer(self, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        said = json.loads(body)
+        kept = (said[name] for name in ("receiver", "groupKey", "status", "groupLabels", "alerts"))
+        self.pages.append(Page(time.time(), *kept))
+        return Answer()
 
     def of(self, service: str, status: str = "firing") -> list[Page]:
         """The calls about a service."""
