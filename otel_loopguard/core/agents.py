@@ -6,18 +6,28 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.cycles import MAX_PERIOD, Cycles
 from otel_loopguard.core.evidence import Evidence
+from otel_loopguard.core.model import FAILED, Outcome, Status
 from otel_loopguard.core.plans import Plan, Plans
 from otel_loopguard.core.ranges import Ranges
 from otel_loopguard.core.records import remember
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.cycles import Cycle
     from otel_loopguard.core.model import Step
     from otel_loopguard.core.ranges import Extent
-    from otel_loopguard.core.records import Moment
+    from otel_loopguard.core.records import CallRecord, Moment, ToolRecord
     from otel_loopguard.core.rejections import Rejections
 
 MAX_AGENTS: Final = 16
 """How many agents of a run are told apart; beyond it the one that was silent longest is new."""
+SHORT: Final = 200
+"""Up to this many characters a result is short, and being equal says little."""
+
+# Before Python 3.12 it takes long to read a member from its enum.
+_EMPTY: Final = Outcome.EMPTY
+_HEALTHY: Final = Status.HEALTHY
+_REPEATING: Final = Status.REPEATING
+_STAGNANT: Final = Status.STAGNANT
 
 
 class Deeds:
@@ -65,25 +75,38 @@ class Deeds:
 
         Calls of one model response, and calls that overlap in time, are one round.
         """
-        self.consecutive = self.consecutive + 1 if step.action == self._last_action else 1
-        self._last_action = step.action
-        name, end_ns = step.round, step.end_ns
-        if name is not None and self._round is not None:
-            joins = name == self._round
+        action, name = step.action, step.round
+        if action == self._last_action:
+            self.consecutive += 1
         else:
+            self.consecutive, self._last_action = 1, action
+        if name is None or self._round is None:
             joins = 0 < step.start_ns < self._round_end_ns
+        else:
+            joins = name == self._round
         if joins:
             self._round = name or self._round
-            self._round_end_ns = max(end_ns, self._round_end_ns)
+            self._round_end_ns = max(step.end_ns, self._round_end_ns)
         else:
             self._round = name or None
-            self._round_end_ns = end_ns
+            self._round_end_ns = step.end_ns
             self.opened = number
             self.waits += 1
             self.evidence.open_round()
         if step.traits is not None and step.traits.poll:
             self.waits = 0
         return not joins
+
+    def health(self, step: Step, call: CallRecord, tool: ToolRecord, cycle: Cycle | None) -> Status:
+        """How a run is doing whose newest call goes on with something."""
+        period = 1 if cycle is None else cycle.period
+        if step.outcome in FAILED or self.waits < max(period, 2):
+            return _HEALTHY
+        equal_results = 0 if tool.results is None else tool.results.count
+        says_much = step.outcome is _EMPTY or (step.size or 0) > SHORT
+        if equal_results >= (3 if says_much else 6):
+            return _STAGNANT
+        return _REPEATING if call.same >= 2 <= call.weight or period > 1 else _HEALTHY
 
     def understand(self, step: Step, gist: Extent | Plan, now: Moment) -> bool:
         """Take what a call says, after `evidence`; whether that was so before."""

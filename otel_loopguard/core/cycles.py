@@ -6,9 +6,12 @@ else. That is O(periods) a step and finds a cycle in any rotation.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from otel_loopguard.core.records import Moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_PERIOD: Final = 8
 MAX_ROUND: Final = 64
@@ -74,7 +77,7 @@ class Cycles:
         self._past_moments: list[Moment] = []
         self._settled: Counters = _NO_RUNS
         # the newest round
-        self._calls: list[Call] = []
+        self._calls: Sequence[Call] = ()
         self._token: Token = None
         self._moment: Moment | None = None
         self._runs: Counters = _NO_RUNS
@@ -92,29 +95,33 @@ class Cycles:
         The same call again within a round replaces its result (another attempt at it). Returns
         whether the newest round equals one of the eight before it: else there is no cycle.
         """
-        moment, past = self._moment, self._past
+        past, moment = self._past, self._moment
         if opens or moment is None:
-            if moment is not None:
-                past.append(self._token)
-                self._past_moments.append(moment)
-                if len(past) > MAX_PERIOD:
-                    del past[0], self._past_moments[0]
-            self._settled, self._moment = self._runs, now
-            token: Token = None
-            if args_key is not None and result_key is not None:
-                token = ((action, args_key, result_key),)
-                self._calls = [*token]
-            else:
-                self._calls = [(action, args_key, result_key)]
+            calls: list[Call] = [(action, args_key, result_key)]
+            token = _make_token(calls)
+            self.begin(token, now)
+            self._calls = calls
         else:
             self._grow((action, args_key, result_key), moment, now)
-            token = _make_token(self._calls)
+            token = self._token = _make_token(self._calls)
+            self._runs = _NO_RUNS
         if token is None or token not in past:
-            self._token, self._runs = token, _NO_RUNS
             return False
         self._token = token = past[past.index(token)]
         self._runs = self._count(token)
         return True
+
+    def begin(self, token: Token, now: Moment) -> None:
+        """Take a new round of one call that equals none of those before it."""
+        moment = self._moment
+        if moment is not None:
+            past, moments = self._past, self._past_moments
+            past.append(self._token)
+            moments.append(moment)
+            if len(past) > MAX_PERIOD:
+                del past[0], moments[0]
+        self._settled, self._runs = self._runs, _NO_RUNS
+        self._token, self._calls, self._moment = token, token or (), now
 
     def _grow(self, call: Call, begun: Moment, now: Moment) -> None:
         if now.end_ns > begun.end_ns:
@@ -161,7 +168,7 @@ class Cycles:
         return Cycle(best, self.laps(best), known, firsts[best - 1])
 
 
-def _make_token(calls: list[Call]) -> Token:
+def _make_token(calls: Sequence[Call]) -> Token:
     if len(calls) > MAX_ROUND:
         return None
     known: list[Element] = []

@@ -14,7 +14,7 @@ from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
 from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
-from otel_loopguard.core.records import CallRecord, Moment, Spoken, ToolRecord
+from otel_loopguard.core.records import CallRecord, Moment, Spoken, ToolRecord, new_moment
 from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
 from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.talk import Talk
@@ -34,8 +34,6 @@ _EMPTY: Final = Outcome.EMPTY
 _PENDING: Final = Outcome.PENDING
 _TOLD: Final = frozenset({Kind.COMPACT, Kind.HANDOFF})
 _HEALTHY: Final = Status.HEALTHY
-_REPEATING: Final = Status.REPEATING
-_STAGNANT: Final = Status.STAGNANT
 _DEADLOCKED: Final = Status.DEADLOCKED
 _DELEGATION: Final = Pattern.DELEGATION_LOOP.value
 
@@ -235,13 +233,34 @@ class Episode:
     def _judge(self, deeds: Deeds, step: Step, *, opens: bool, again: bool) -> None:
         """Take a call into all counters."""
         evidence = deeds.evidence
-        now = Moment(step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns)
+        now = new_moment(
+            Moment, (step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns)
+        )
         self.call = call = evidence.count_call(step, now, again=again)
-        self.loose = evidence.loose
         self.tool = tool = evidence.tools.count(evidence, step, now, again=again)
-        self.good += evidence.moved and step.outcome is not _EMPTY
         if evidence.changed and self._others is not None:
             self._others.see_change()
+        self._health = _HEALTHY
+        if evidence.fresh and opens and deeds.rejections is None:  # as most often
+            self.good += 1
+            deeds.cycles.begin(((step.action, step.args_key or "", call.like or ""),), now)
+        else:
+            self._weigh(step, call, tool, now, opens=opens)
+        if step.gist is not None and not again:
+            self.repeats |= deeds.understand(step, step.gist, now)
+        if self.talk is not None or step.said is not None:
+            talk = self.talk = self.talk or Talk()
+            moved = evidence.moved or step.result_key is None
+            self.repeats |= talk.called(step, call, now, moved=moved)
+
+    def _weigh(
+        self, step: Step, call: CallRecord, tool: ToolRecord, now: Moment, *, opens: bool
+    ) -> None:
+        """Whether a call goes on with anything."""
+        deeds = self._deeds
+        evidence = deeds.evidence
+        self.loose = evidence.loose
+        self.good += evidence.moved and step.outcome is not _EMPTY
         if step.outcome is _PENDING:
             deeds.waits = 0
         if deeds.rejections is not None or step.outcome in TURNED_DOWN:
@@ -252,19 +271,12 @@ class Episode:
         args_key = step.loose_key or step.args_key
         goes_on = deeds.cycles.add(step.action, args_key, result, now, opens=opens)
         self.cycle = (deeds.cycles.longest(2) if goes_on else None) or evidence.tour
-        self._health = _HEALTHY
         if not evidence.fresh or self.cycle is not None:
             streak = tool.results or tool.failures
             in_row = 0 if streak is None else streak.count
             if self.loose is not None or call.repeats >= 2 or in_row >= 2 or self.cycle is not None:
                 self.repeats = True
-                self._health = self._judge_health(step, call, tool)
-        if step.gist is not None and not again:
-            self.repeats |= deeds.understand(step, step.gist, now)
-        if self.talk is not None or step.said is not None:
-            talk = self.talk = self.talk or Talk()
-            moved = evidence.moved or step.result_key is None
-            self.repeats |= talk.called(step, call, now, moved=moved)
+                self._health = deeds.health(step, call, tool, self.cycle)
 
     def recover(self) -> None:
         """The run is no longer stuck once enough steps brought something new."""
@@ -285,14 +297,3 @@ class Episode:
     def status(self) -> Status:
         """The run's health, judged by its newest call."""
         return self._health if self.stuck is None else _DEADLOCKED
-
-    def _judge_health(self, step: Step, call: CallRecord, tool: ToolRecord) -> Status:
-        period = self.cycle.period if self.cycle is not None else 1
-        equal_results = tool.results.count if tool.results is not None else 0
-        repeats = call.same >= 2 <= call.weight or period > 1
-        if step.outcome in FAILED or self.polls(max(period, 2)):
-            return _HEALTHY
-        says_much = step.outcome is _EMPTY or (step.size or 0) > SHORT
-        if equal_results >= (3 if says_much else 6):
-            return _STAGNANT
-        return _REPEATING if repeats else _HEALTHY

@@ -130,13 +130,13 @@ class Evidence:
 
     def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
         """Take one call (`again`: another attempt at the newest one) and return its record."""
-        self._alike, self.tour = False, None
+        self.tour = None
         if now.model_ns != self._heard:
             self._heard, self.prompted = now.model_ns, now.iteration
         fresh = None if again else self._count_fresh(step, now)
-        self.fresh = fresh is not None
         if fresh is not None:
             return fresh
+        self.fresh = self._alike = False
         key = None if step.args_key is None else (step.action, step.args_key)
         call = self._count(key, step, now, again=again)
         loose = None
@@ -156,27 +156,29 @@ class Evidence:
 
         Its result says enough to be news, and is it, so that none of the other questions arise.
         """
-        action, args_key, result_key = step.action, step.args_key, step.result_key
-        if args_key is None or result_key is None or step.outcome is not _OK:
+        action, args_key, result_key, size = step.action, step.args_key, step.result_key, step.size
+        if args_key is None or result_key is None or size is None or size <= BARE:
             return None
-        if (step.size or 0) <= BARE or step.masked_key is not None or step.loose_key is not None:
+        if step.outcome is not _OK or step.masked_key or step.loose_key:
             return None
         calls, results = self._calls, self._results
+        new_calls, new_results = calls.new, results.new
         key, end = (action, args_key), (action, result_key)
-        if key in calls.new or key in calls.old or end in results.new or end in results.old:
+        if key in new_calls or key in calls.old or end in new_results or end in results.old:
             return None
-        if len(calls.new) >= calls.half:
-            calls.turn()
-        if len(results.new) >= results.half:
-            results.turn()
-        results.new[end] = True
-        calls.new[key] = call = CallRecord(now, now, 1, 1, 1, 1.0, result_key, None, result_key)
+        if len(new_calls) >= calls.half:
+            new_calls = calls.turn()
+        if len(new_results) >= results.half:
+            new_results = results.turn()
         self.loose = None
-        self.moved = True
+        self.fresh = self.moved = new_results[end] = True
         self.changed = changed = changes(action) if step.traits is None else alters(step)
-        self._settled = call.progress = self.progress = self.progress + 1
-        self._settled_epoch = call.epoch = self.epoch = self.epoch + changed
-        call.replays = self.replays
+        self._settled = self.progress = progress = self.progress + 1
+        self._settled_epoch = self.epoch = epoch = self.epoch + changed
+        new_calls[key] = call = CallRecord(
+            now, now, 1, 1, 1, 1.0, result_key, None, result_key, None, None,
+            progress, epoch, self.replays,
+        )  # fmt: skip
         if len(self._round) < MAX_ROUND:
             self._round.append(call)
         return call

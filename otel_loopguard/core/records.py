@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from otel_loopguard.core.model import Severity, SpanRef, Step
     from otel_loopguard.core.returned import Returned
 
@@ -58,9 +60,10 @@ class Recent(Generic[_K, _V]):
             self.turn()
         self.new[key] = value
 
-    def turn(self) -> None:
-        """Forget the older half: what is new is old now."""
+    def turn(self) -> dict[_K, _V]:
+        """Forget the older half: what is new is old now. Returns the new table."""
         self.old, self.new = self.new, {}
+        return self.new
 
     def condense(self, limit: int) -> None:
         """Forget all but the newest entries."""
@@ -92,6 +95,12 @@ class Moment(NamedTuple):
         """Whether `step`, which is now, started long after the earlier one, and no model worked."""
         gap = step.start_ns - earlier.end_ns - (self.model_ns - earlier.model_ns)
         return gap >= WAIT_NS and earlier.end_ns > 0
+
+
+# Past the `__new__` that a NamedTuple has, which is written in Python.
+new_moment: Final = cast(
+    "Callable[[type[Moment], tuple[SpanRef | None, int, int, int, int]], Moment]", tuple.__new__
+)
 
 
 @dataclass(slots=True)
