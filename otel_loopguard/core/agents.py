@@ -10,6 +10,7 @@ from otel_loopguard.core.model import FAILED, Outcome, Status
 from otel_loopguard.core.plans import Plan, Plans
 from otel_loopguard.core.ranges import Ranges
 from otel_loopguard.core.records import remember
+from otel_loopguard.core.sizes import SHORT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 MAX_AGENTS: Final = 16
 """How many agents of a run are told apart; beyond it the one that was silent longest is new."""
-SHORT: Final = 200
-"""Up to this many characters a result is short, and being equal says little."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _EMPTY: Final = Outcome.EMPTY
@@ -92,7 +91,6 @@ class Deeds:
             self._round_end_ns = step.end_ns
             self.opened = number
             self.waits += 1
-            self.evidence.open_round()
         if step.traits is not None and step.traits.poll:
             self.waits = 0
         return not joins

@@ -6,7 +6,7 @@ its keys in another order have one form. `reading` says what else counts as the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from otel_loopguard.core.plain import BIG, UnknownValueError, encode
 from otel_loopguard.core.texts import is_form_c
@@ -111,14 +111,14 @@ def _reader(max_chars: int, max_nodes: int, max_depth: int, *, named: bool) -> R
     return Reader(max_chars, max_nodes, max_depth, named=named)
 
 
-def _is_flat(value: object, room: int, nodes: int, depth: int) -> bool:
+def _is_flat(value: Any, room: int, nodes: int, depth: int) -> bool:
     """Whether a value is an object of texts and numbers like most arguments, and within the limits.
 
     What is not is left to `_survey`, which takes longer.
     """
     if _type_of(value) is not dict or depth < 1:
         return False
-    for key, item in cast("dict[Any, Any]", value).items():
+    for key, item in value.items():
         if _type_of(key) is not str:
             return False
         kind = _type_of(item)

@@ -64,22 +64,18 @@ class Cycles:
     __slots__ = (
         "_calls",
         "_firsts",
-        "_moment",
+        "_newest",
         "_past",
-        "_past_moments",
         "_runs",
         "_settled",
-        "_token",
     )
 
     def __init__(self) -> None:
-        self._past: list[Token] = []  # oldest first
-        self._past_moments: list[Moment] = []
+        self._past: list[tuple[Token, Moment]] = []  # oldest first
         self._settled: Counters = _NO_RUNS
         # the newest round
         self._calls: Sequence[Call] = ()
-        self._token: Token = None
-        self._moment: Moment | None = None
+        self._newest: tuple[Token, Moment] | None = None
         self._runs: Counters = _NO_RUNS
         self._firsts: list[Moment] | None = None
 
@@ -95,53 +91,50 @@ class Cycles:
         The same call again within a round replaces its result (another attempt at it). Returns
         whether the newest round equals one of the eight before it: else there is no cycle.
         """
-        past, moment = self._past, self._moment
-        if opens or moment is None:
+        newest = self._newest
+        if opens or newest is None:
             calls: list[Call] = [(action, args_key, result_key)]
             token = _make_token(calls)
             self.begin(token, now)
             self._calls = calls
         else:
-            self._grow((action, args_key, result_key), moment, now)
-            token = self._token = _make_token(self._calls)
-            self._runs = _NO_RUNS
-        if token is None or token not in past:
-            return False
-        self._token = token = past[past.index(token)]
-        self._runs = self._count(token)
-        return True
+            moment = self._grow((action, args_key, result_key), newest[1], now)
+            token = _make_token(self._calls)
+            self._newest, self._runs = (token, moment), _NO_RUNS
+        return token is not None and self._count(token)
 
     def begin(self, token: Token, now: Moment) -> None:
         """Take a new round of one call that equals none of those before it."""
-        moment = self._moment
-        if moment is not None:
-            past, moments = self._past, self._past_moments
-            past.append(self._token)
-            moments.append(moment)
+        newest = self._newest
+        if newest is not None:
+            past = self._past
+            past.append(newest)
             if len(past) > MAX_PERIOD:
-                del past[0], moments[0]
+                del past[0]
         self._settled, self._runs = self._runs, _NO_RUNS
-        self._token, self._calls, self._moment = token, token or (), now
+        self._newest, self._calls = (token, now), token or ()
 
-    def _grow(self, call: Call, begun: Moment, now: Moment) -> None:
-        if now.end_ns > begun.end_ns:
-            self._moment = begun._replace(end_ns=now.end_ns)
+    def _grow(self, call: Call, begun: Moment, now: Moment) -> Moment:
+        """Take one more call of the newest round, which began at `begun`; returns where it is."""
         if len(self._calls) <= MAX_ROUND:
             others = [each for each in self._calls if each[:2] != call[:2]]
             self._calls = [*others, call]
+        return begun._replace(end_ns=now.end_ns) if now.end_ns > begun.end_ns else begun
 
-    def _count(self, token: Token) -> Counters:
-        runs = [0] * MAX_PERIOD
-        firsts = self._firsts = self._firsts or [_NOWHERE] * MAX_PERIOD
-        lap_end = self._past_moments[-1]
-        for index, earlier in enumerate(reversed(self._past)):
-            if earlier is not token:  # equal ones among the past are one object
+    def _count(self, token: tuple[Element, ...]) -> bool:
+        """Count the rounds among the past that equal the newest; whether there are any."""
+        runs: list[int] | None = None
+        for index, (earlier, moment) in enumerate(reversed(self._past)):
+            if earlier != token:
                 continue
+            if runs is None:
+                runs = self._runs = [0] * MAX_PERIOD
+                self._firsts = self._firsts or [_NOWHERE] * MAX_PERIOD
             runs[index] = self._settled[index] + 1
             if runs[index] == 1:
-                span, iteration, _, _, model_ns = self._past_moments[-1 - index]
-                firsts[index] = Moment(span, iteration, lap_end.end_ns, lap_end.tokens, model_ns)
-        return runs
+                lap_end = self._past[-1][1]
+                self._firsts[index] = moment._replace(end_ns=lap_end.end_ns, tokens=lap_end.tokens)
+        return runs is not None
 
     def laps(self, period: int) -> int:
         """How many full laps of `period` rounds the tail holds; 0 while it has no second one."""
@@ -163,8 +156,8 @@ class Cycles:
                 best, reach = period, run + period
         if not best:
             return None
-        lap = (*self._past[len(self._past) - best + 1 :], self._token)
-        known = cast("tuple[tuple[Element, ...], ...]", lap)  # what is unknown is in no cycle
+        rounds = [*self._past[len(self._past) - best + 1 :], self._newest]
+        known = tuple(each[0] for each in rounds if each and each[0])  # all: none is unknown
         return Cycle(best, self.laps(best), known, firsts[best - 1])
 
 

@@ -209,18 +209,22 @@ class Episode:
         self._health = Status.HEALTHY
 
     def _add_call(self, step: Step) -> bool:
-        claim = "new" if step.call_id is None else self._call_ids.claim(step, step.call_id)
-        if claim == "seen":
-            return False
+        again = False
+        if step.call_id is not None:
+            claim = self._call_ids.claim(step, step.call_id)
+            if claim == "seen":
+                return False
+            again = claim == "again"
         if step.agent != self._acting and step.agent is not None:
             self._turn_to(step.agent)
-        deeds, again = self._deeds, claim == "again"
-        opens = not again and deeds.begin(step, self.iteration + 1)
-        self.iteration += opens
+        deeds, opens = self._deeds, False
         if not again:
             self.steps.append(step)
+            if deeds.begin(step, self.iteration + 1):
+                opens = True
+                self.iteration += 1
         self.consecutive = deeds.consecutive
-        self._judge(deeds, step, opens=opens, again=again)
+        self._judge(deeds, step, opens, again)
         return not again
 
     def _turn_to(self, agent: str) -> None:
@@ -230,14 +234,14 @@ class Episode:
             self._deeds = others.swap(self._acting, self._deeds, agent)
         self._acting = agent
 
-    def _judge(self, deeds: Deeds, step: Step, *, opens: bool, again: bool) -> None:
+    def _judge(self, deeds: Deeds, step: Step, opens: bool, again: bool) -> None:  # noqa: FBT001 - a name takes time
         """Take a call into all counters."""
         evidence = deeds.evidence
         now = new_moment(
             Moment, (step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns)
         )
-        self.call = call = evidence.count_call(step, now, again=again)
-        self.tool = tool = evidence.tools.count(evidence, step, now, again=again)
+        self.call = call = evidence.count_call(step, now, again, opens)
+        self.tool = tool = evidence.tools.count(evidence, step, now, again)
         if evidence.changed and self._others is not None:
             self._others.see_change()
         self._health = _HEALTHY

@@ -106,7 +106,7 @@ class Evidence:
         calls, key = self._calls, (action, args_key)
         return calls.new.get(key) or calls.old.get(key)
 
-    def open_round(self) -> None:
+    def _open_round(self) -> None:
         """Another round begins.
 
         The calls of one round come at once: what one learned did not come after the others.
@@ -115,7 +115,7 @@ class Evidence:
             for call in self._round:
                 if call.repeats == 1:
                     call.progress, call.epoch = self._settled, self._settled_epoch
-        self._round.clear()
+        self._round = []
 
     def knows(self, action: str, args_key: str | None, result_key: str) -> bool:
         """Whether a tool has come to a result before, or had those arguments."""
@@ -128,9 +128,24 @@ class Evidence:
         results, key = self._results, (action, result_key)
         return key in results.new or key in results.old
 
-    def count_call(self, step: Step, now: Moment, *, again: bool) -> CallRecord:
-        """Take one call (`again`: another attempt at the newest one) and return its record."""
+    def count_call(
+        self,
+        step: Step,
+        now: Moment,
+        again: bool,
+        opens: bool,  # noqa: FBT001 - a name takes time
+    ) -> CallRecord:
+        """Take one call and return its record.
+
+        Args:
+            step: the call.
+            now: when it is.
+            again: whether it is another attempt at the newest one.
+            opens: whether it is the first of a round.
+        """
         self.tour = None
+        if opens:
+            self._open_round()
         if now.model_ns != self._heard:
             self._heard, self.prompted = now.model_ns, now.iteration
         fresh = None if again else self._count_fresh(step, now)

@@ -46,7 +46,7 @@ class Tools:
         """Forget all but the newest."""
         self._table = newest(self._table, limit)
 
-    def count(self, learned: Evidence, step: Step, now: Moment, *, again: bool) -> ToolRecord:
+    def count(self, learned: Evidence, step: Step, now: Moment, again: bool) -> ToolRecord:  # noqa: FBT001 - a name takes time
         """Take a call of which is known already what was learned by it."""
         tool = self._table.get(step.action)
         if tool is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from otel_loopguard.core.agents import SHORT
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Outcome, Pattern
 from otel_loopguard.core.sizes import SHORT
