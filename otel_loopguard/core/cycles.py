@@ -123,18 +123,18 @@ class Cycles:
 
     def _count(self, token: tuple[Element, ...]) -> bool:
         """Count the rounds among the past that equal the newest; whether there are any."""
-        runs: list[int] | None = None
-        for index, (earlier, moment) in enumerate(reversed(self._past)):
-            if earlier != token:
-                continue
-            if runs is None:
-                runs = self._runs = [0] * MAX_PERIOD
-                self._firsts = self._firsts or [_NOWHERE] * MAX_PERIOD
-            runs[index] = self._settled[index] + 1
-            if runs[index] == 1:
-                lap_end = self._past[-1][1]
-                self._firsts[index] = moment._replace(end_ns=lap_end.end_ns, tokens=lap_end.tokens)
-        return runs is not None
+        past = self._past
+        if not any(token == earlier for earlier, _ in past):
+            return False
+        runs = self._runs = [0] * MAX_PERIOD
+        firsts = self._firsts = self._firsts or [_NOWHERE] * MAX_PERIOD
+        lap_end = past[-1][1]
+        for index, (earlier, moment) in enumerate(reversed(past)):
+            if earlier == token:
+                runs[index] = self._settled[index] + 1
+                if runs[index] == 1:
+                    firsts[index] = moment._replace(end_ns=lap_end.end_ns, tokens=lap_end.tokens)
+        return True
 
     def laps(self, period: int) -> int:
         """How many full laps of `period` rounds the tail holds; 0 while it has no second one."""
@@ -147,8 +147,8 @@ class Cycles:
         A cycle that only goes round a part of a longer one (the A, A in A, A, B, A, A, B) does not
         reach as far back.
         """
-        runs, firsts = self._runs, self._firsts
-        if runs is _NO_RUNS or firsts is None:
+        runs, firsts, newest = self._runs, self._firsts, self._newest
+        if runs is _NO_RUNS or firsts is None or newest is None:
             return None
         best = reach = 0
         for period, run in enumerate(runs, 1):
@@ -156,9 +156,10 @@ class Cycles:
                 best, reach = period, run + period
         if not best:
             return None
-        rounds = [*self._past[len(self._past) - best + 1 :], self._newest]
-        known = tuple(each[0] for each in rounds if each and each[0])  # all: none is unknown
-        return Cycle(best, self.laps(best), known, firsts[best - 1])
+        lap = [token for token, _ in self._past[len(self._past) - best + 1 :]]
+        lap.append(newest[0])
+        known = cast("list[tuple[Element, ...]]", lap)  # what is unknown is in no cycle
+        return Cycle(best, self.laps(best), tuple(known), firsts[best - 1])
 
 
 def _make_token(calls: Sequence[Call]) -> Token:

@@ -16,7 +16,6 @@ from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
 from otel_loopguard.core.records import CallRecord, Moment, Spoken, ToolRecord, new_moment
 from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
-from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.talk import Talk
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ _EMPTY: Final = Outcome.EMPTY
 _PENDING: Final = Outcome.PENDING
 _TOLD: Final = frozenset({Kind.COMPACT, Kind.HANDOFF})
 _HEALTHY: Final = Status.HEALTHY
-_DEADLOCKED: Final = Status.DEADLOCKED
 _DELEGATION: Final = Pattern.DELEGATION_LOOP.value
 
 
@@ -56,6 +54,7 @@ class Episode:
         turn_start: the iteration at which the user last spoke.
         tokens: tokens spent so far.
         good: how many steps brought something new since a finding last held.
+        health: what the newest call says of the run; not whether it is stuck.
         stuck: the worst that is wrong right now, None while healthy.
         last_seen_ns, closed: when the newest step ended, 0 if unknown; whether it is over since.
         spoken: the last time that each pattern spoke.
@@ -65,8 +64,8 @@ class Episode:
     """
 
     __slots__ = (
-        "_acting", "_call_ids", "_deeds", "_health", "_model_ns", "_others", "agent", "alerts",
-        "asked", "call", "closed", "consecutive", "cycle", "good", "handoffs", "iteration",
+        "_acting", "_call_ids", "_deeds", "_model_ns", "_others", "agent", "alerts", "asked",
+        "call", "closed", "consecutive", "cycle", "good", "handoffs", "health", "iteration",
         "last_seen_ns", "loose", "repeats", "run", "spoken", "standing", "steps", "stuck", "talk",
         "tokens", "tool", "turn_start",
     )  # fmt: skip
@@ -92,7 +91,7 @@ class Episode:
         self.alerts = Alerts()
         self._call_ids = CallIds()
         self._model_ns = 0
-        self._health = Status.HEALTHY
+        self.health = Status.HEALTHY
         self._acting: str | None = None
         self._deeds = Deeds()
         self._others: Others | None = None
@@ -206,7 +205,7 @@ class Episode:
         if self.handoffs is not None:
             self.handoffs.clear()
         self.turn_start, self.consecutive = self.iteration, 0
-        self._health = Status.HEALTHY
+        self.health = Status.HEALTHY
 
     def _add_call(self, step: Step) -> bool:
         again = False
@@ -244,7 +243,7 @@ class Episode:
         self.tool = tool = evidence.tools.count(evidence, step, now, again)
         if evidence.changed and self._others is not None:
             self._others.see_change()
-        self._health = _HEALTHY
+        self.health = _HEALTHY
         if evidence.fresh and opens and deeds.rejections is None:  # as most often
             self.good += 1
             deeds.cycles.begin(((step.action, step.args_key or "", call.like or ""),), now)
@@ -280,7 +279,7 @@ class Episode:
             in_row = 0 if streak is None else streak.count
             if self.loose is not None or call.repeats >= 2 or in_row >= 2 or self.cycle is not None:
                 self.repeats = True
-                self._health = deeds.health(step, call, tool, self.cycle)
+                self.health = deeds.health(step, call, tool, self.cycle)
 
     def recover(self) -> None:
         """The run is no longer stuck once enough steps brought something new."""
@@ -296,8 +295,3 @@ class Episode:
     def polls(self, rounds: int) -> bool:
         """Whether one of the newest rounds was told to wait."""
         return self._deeds.waits < rounds
-
-    @property
-    def status(self) -> Status:
-        """The run's health, judged by its newest call."""
-        return self._health if self.stuck is None else _DEADLOCKED

@@ -106,17 +106,6 @@ class Evidence:
         calls, key = self._calls, (action, args_key)
         return calls.new.get(key) or calls.old.get(key)
 
-    def _open_round(self) -> None:
-        """Another round begins.
-
-        The calls of one round come at once: what one learned did not come after the others.
-        """
-        if len(self._round) > 1:
-            for call in self._round:
-                if call.repeats == 1:
-                    call.progress, call.epoch = self._settled, self._settled_epoch
-        self._round = []
-
     def knows(self, action: str, args_key: str | None, result_key: str) -> bool:
         """Whether a tool has come to a result before, or had those arguments."""
         calls, results = self._calls, self._results
@@ -128,13 +117,7 @@ class Evidence:
         results, key = self._results, (action, result_key)
         return key in results.new or key in results.old
 
-    def count_call(
-        self,
-        step: Step,
-        now: Moment,
-        again: bool,
-        opens: bool,  # noqa: FBT001 - a name takes time
-    ) -> CallRecord:
+    def count_call(self, step: Step, now: Moment, again: bool, opens: bool) -> CallRecord:  # noqa: FBT001 - a name takes time
         """Take one call and return its record.
 
         Args:
@@ -145,11 +128,12 @@ class Evidence:
         """
         self.tour = None
         if opens:
-            self._open_round()
+            if len(self._round) > 1:
+                self._settle_round()
+            self._round = []
         if now.model_ns != self._heard:
             self._heard, self.prompted = now.model_ns, now.iteration
-        fresh = None if again else self._count_fresh(step, now)
-        if fresh is not None:
+        if not again and (fresh := self._count_fresh(step, now)) is not None:
             return fresh
         self.fresh = self._alike = False
         key = None if step.args_key is None else (step.action, step.args_key)
@@ -211,6 +195,12 @@ class Evidence:
         if key is not None:
             calls.put(key, call)
         return call
+
+    def _settle_round(self) -> None:
+        """The calls of one round come at once: what one learned did not come after the others."""
+        for call in self._round:
+            if call.repeats == 1:
+                call.progress, call.epoch = self._settled, self._settled_epoch
 
     def _settle(self, call: CallRecord) -> None:
         call.progress, call.epoch, call.replays = self.progress, self.epoch, self.replays

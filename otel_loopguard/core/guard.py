@@ -11,8 +11,7 @@ from otel_loopguard.core.closing import Closing, close_all
 from otel_loopguard.core.decision import GO, Action, Decision, asked_about, let_stand
 from otel_loopguard.core.declared import Call, Declared, Traits
 from otel_loopguard.core.detectors.declared_limit import DeclaredLimit
-from otel_loopguard.core.gist import gist_of
-from otel_loopguard.core.handed import HANDS_OVER, handed_over
+from otel_loopguard.core.digest import digest
 from otel_loopguard.core.model import (
     Finding,
     Kind,
@@ -21,17 +20,14 @@ from otel_loopguard.core.model import (
     Pattern,
     Severity,
     Sighting,
+    Status,
     Step,
     Stuck,
     StuckChange,
     Utterance,
 )
-from otel_loopguard.core.outcome import classify
 from otel_loopguard.core.records import Alert, Spoken
-from otel_loopguard.core.returned import compare
 from otel_loopguard.core.runs import Runs
-from otel_loopguard.core.said import CUT, echoed, said_by
-from otel_loopguard.core.sizes import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,17 +39,17 @@ if TYPE_CHECKING:
     from otel_loopguard.core.handoffs import Handoffs
     from otel_loopguard.core.recovery import Remedy
 
-UNKNOWN_TOOL: Final = "unknown_tool"
-
 # Before Python 3.12 it takes long to read a member from its enum.
 _AGENT: Final = Kind.AGENT
 _TOOL: Final = Kind.TOOL
 _COMPACT: Final = Kind.COMPACT
 _MODEL: Final = Kind.MODEL
+_DEADLOCKED: Final = Status.DEADLOCKED
 _INFO: Final = Severity.INFO
 _TRUNCATED: Final = Outcome.TRUNCATED
 _UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
 _LIMIT: Final = DeclaredLimit()
+_NOTHING: Final = Closing()
 
 
 class Guard:
@@ -118,29 +114,37 @@ class Guard:
 
     def observe(self, run: str, sighting: Sighting, agent: str | None = None) -> Observation:
         """Take one sighting of a run; every step of every source comes through here."""
-        step = self._digest(run, sighting, agent)
+        before = self._runs.get(run)
+        handoffs = self._shared(sighting.parent) if before is None else before.handoffs
+        traits = None
+        if sighting.kind is _TOOL:
+            traits = self._declared.get(sighting.action)
+        else:
+            self._declared.hear(run, sighting.kind)
+        step = digest(self.fingerprinter, before, handoffs, traits, sighting, agent)
         with self._lock:
             episode, lost = self._runs.wake(run, agent)
             if sighting.parent is not None and episode.handoffs is None:
                 episode.handoffs = self._shared(sighting.parent)
-            changes, ended = close_all([lost], "evicted") if lost is not None else ((), ())
+            changes, ended = _NOTHING if lost is None else close_all([lost], "evicted")
             counted, spoken = False, ()
             if step.action in self._ignored and step.kind is _TOOL:
                 episode.touch(step)
             else:
-                before = episode.stuck
+                stuck = episode.stuck
                 counted = episode.add(step)
-                if counted or episode.call is not None:
-                    spoken = self._judge(episode, step)
-                if before is not None:
+                detectors = self._detectors if episode.repeats else self._unbidden
+                if (detectors or self.decides) and (counted or episode.call is not None):
+                    spoken = self._judge(episode, step, detectors)
+                if stuck is not None:
                     episode.recover()
-                if episode.stuck is not before:
-                    changes = (*changes, StuckChange(run, before, episode.stuck))
+                if episode.stuck is not stuck:
+                    changes = (*changes, StuckChange(run, stuck, episode.stuck))
             call = episode.call
             seen, same = (0, 0) if call is None else (call.seen, call.same)
             return Observation(
                 step, counted, episode.iteration, episode.consecutive, seen > 1, same,
-                episode.status, spoken, changes, ended,
+                episode.health if episode.stuck is None else _DEADLOCKED, spoken, changes, ended,
             )  # fmt: skip
 
     def decide(
@@ -207,57 +211,12 @@ class Guard:
         with self._lock:
             return outer.hand_over()
 
-    def _digest(self, run: str, sighting: Sighting, agent: str | None) -> Step:
-        """Reduce a sighting to its digests; the dear parts only where the call comes back."""
-        (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
-         start_ns, end_ns, tokens, span, _, finish, left, recorded, _, outer,
-        ) = sighting  # fmt: skip
-        printer = self.fingerprinter
-        if kind is _AGENT:
-            action = f"agent:{action}"
-        args_key = args_key or printer.of_args(args)
-        result_key, size = printer.of_result(result)
-        episode = self._runs.get(run)
-        handoffs = self._shared(outer) if episode is None else episode.handoffs
-        agent = its_agent or agent
-        returns, masked_key, words, loose_key = False, None, None, None
-        if recorded is not None:
-            result_key, masked_key, size = recorded
-        if episode is None or episode.knows(action, args_key, result_key, agent):
-            at = (action, args_key, result_key, agent)
-            returns, masked, words, loose_key = compare(printer, episode, sighting, *at)
-            masked_key = masked_key or masked
-        if outcome is None:
-            deep = returns or (size or 0) <= SHORT
-            outcome = classify(result, error=error, deep=deep)
-        said, traits = None, None
-        if kind is _TOOL:
-            said = None if size is None or size > SHORT else echoed(sighting)
-            traits = self._declared.get(action)
-        elif kind is _MODEL:
-            said = said_by(sighting)
-            outcome = _TRUNCATED if finish in CUT else outcome
-            self._declared.hear(run, kind)
-        else:
-            size = left if kind is _COMPACT else size
-            self._declared.hear(run, kind)
-        target, task = None, None
-        if kind in HANDS_OVER or handoffs is not None:
-            target, task = handed_over(sighting, agent, args_key, handoffs)
-        if outcome is _UNKNOWN_TOOL:
-            action = UNKNOWN_TOOL  # a name that was not offered is model output: content
-        gist = gist_of(printer, action, args, result) if kind is _TOOL else None
-        # By position: a name for each takes three times as long.
-        return Step(
-            kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
-            agent, start_ns, end_ns, tokens, size, span, said, target, task,
-            loose_key, words, gist, traits,
-        )  # fmt: skip
-
-    def _judge(self, episode: Episode, step: Step) -> tuple[Utterance, ...]:
+    def _judge(
+        self, episode: Episode, step: Step, detectors: tuple[Detector, ...]
+    ) -> tuple[Utterance, ...]:
         spoken: tuple[Utterance, ...] = ()
         held: list[Finding] = []
-        for detector in self._detectors if episode.repeats else self._unbidden:
+        for detector in detectors:
             finding = detector(episode, step)
             if finding is None or finding.severity is _INFO or finding.pattern in self._muted:
                 continue

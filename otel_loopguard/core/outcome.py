@@ -32,7 +32,7 @@ _EMPTY: Final = Outcome.EMPTY
 _parse: Final = json.JSONDecoder(strict=False).raw_decode
 
 
-def classify(value: object, *, error: str | None = None, deep: bool = False) -> Outcome:
+def classify(value: object, error: str | None = None, deep: bool = False) -> Outcome:  # noqa: FBT001, FBT002 - a name takes time
     """Returns the kind of a result.
 
     Args:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry.trace import SpanKind
 
-from otel_loopguard.core.guard import UNKNOWN_TOOL
+from otel_loopguard.core.digest import UNKNOWN_TOOL
 from otel_loopguard.core.model import Kind, Outcome, Sighting, Source
 from otel_loopguard.instrumentation.actions import say_failed
 from otel_loopguard.instrumentation.tools import capture_result, tool_attributes

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from otel_loopguard.core.guard import UNKNOWN_TOOL
+from otel_loopguard.core.digest import UNKNOWN_TOOL
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import drive, wiring
 from otel_loopguard.instrumentation.actions import open_around

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.trace import SpanKind
 
 from otel_loopguard.core.decision import DeadlockError, Decision, Verdict
-from otel_loopguard.core.guard import UNKNOWN_TOOL
+from otel_loopguard.core.digest import UNKNOWN_TOOL
 from otel_loopguard.core.model import MISSING, Finding, Kind, Outcome, Sighting, Source
 from otel_loopguard.core.notes import held_note
 from otel_loopguard.dialects import Role

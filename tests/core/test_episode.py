@@ -306,9 +306,9 @@ def test_an_id_that_is_given_out_again_is_another_call(again: list[Step]) -> Non
 
 def test_a_user_turn_makes_all_counts_void() -> None:
     episode = episode_of([tool()] * 4)
-    assert episode.status is Status.STAGNANT
+    assert episode.health is Status.STAGNANT
     episode.add(other(Kind.USER))
-    assert episode.status is Status.HEALTHY
+    assert episode.health is Status.HEALTHY
     episode.add(tool())
     assert episode.call is not None
     assert (episode.call.seen, episode.consecutive, episode.iteration) == (1, 1, 5)
@@ -316,7 +316,7 @@ def test_a_user_turn_makes_all_counts_void() -> None:
 
 
 def status(*steps: Step) -> Status:
-    return episode_of(steps).status
+    return episode_of(steps).health
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_loopguard.core.guard import UNKNOWN_TOOL, Closing
+from otel_loopguard.core.digest import UNKNOWN_TOOL
+from otel_loopguard.core.guard import Closing
 from otel_loopguard.core.model import (
     MISSING,
     Finding,

@@ -22,7 +22,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "core.fingerprint:Fingerprinter.of_result",
         "core.fingerprint:Fingerprinter.of_text",
     ),
-    "outcome": ("core.guard:classify",),
+    "outcome": ("core.digest:classify",),
     "conversations": (
         "core.conversation:Conversations.request",
         "core.conversation:Conversations.response",

@@ -1,0 +1,98 @@
+"""From a sighting to a step: its digests, and what is read in its content before that is let go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from otel_loopguard.core.gist import gist_of
+from otel_loopguard.core.handed import HANDS_OVER, handed_over
+from otel_loopguard.core.model import Kind, Outcome, Sighting, Step
+from otel_loopguard.core.outcome import classify
+from otel_loopguard.core.returned import compare
+from otel_loopguard.core.said import CUT, echoed, said_by
+from otel_loopguard.core.sizes import SHORT
+
+if TYPE_CHECKING:
+    from otel_loopguard.core.declared import Traits
+    from otel_loopguard.core.episode import Episode
+    from otel_loopguard.core.fingerprint import Fingerprinter
+    from otel_loopguard.core.handoffs import Handoffs
+    from otel_loopguard.core.said import Said
+
+UNKNOWN_TOOL: Final = "unknown_tool"
+
+# Before Python 3.12 it takes long to read a member from its enum.
+_AGENT: Final = Kind.AGENT
+_TOOL: Final = Kind.TOOL
+_COMPACT: Final = Kind.COMPACT
+_MODEL: Final = Kind.MODEL
+_TRUNCATED: Final = Outcome.TRUNCATED
+_UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
+
+
+def digest(
+    printer: Fingerprinter,
+    episode: Episode | None,
+    handoffs: Handoffs | None,
+    traits: Traits | None,
+    sighting: Sighting,
+    agent: str | None,
+) -> Step:
+    """Reduce a sighting to its digests; the dear parts only where the call comes back.
+
+    Args:
+        printer: makes the digests.
+        episode: what is known of its run; None before its first step.
+        handoffs: what is handed over in that run, or around it.
+        traits: what is declared of its tool.
+        sighting: what was seen.
+        agent: whose run it is, where the sighting names no agent.
+    """
+    (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
+     start_ns, end_ns, tokens, span, _, _, _, recorded, _, _,
+    ) = sighting  # fmt: skip
+    if kind is _AGENT:
+        action = f"agent:{action}"
+    if args_key is None:
+        args_key = printer.of_args(args)
+    masked_key = words = loose_key = said = target = task = gist = None
+    returns = False
+    if recorded is None:
+        result_key, size = printer.of_result(result)
+    else:
+        result_key, masked_key, size = recorded
+    agent = its_agent or agent
+    if episode is None or episode.knows(action, args_key, result_key, agent):
+        at = (action, args_key, result_key, agent)
+        returns, masked, words, loose_key = compare(printer, episode, sighting, *at)
+        masked_key = masked_key or masked
+    is_short = size is None or size <= SHORT
+    if outcome is None:
+        outcome = classify(result, error, returns or is_short)
+    if outcome is _UNKNOWN_TOOL:
+        action = UNKNOWN_TOOL  # a name that was not offered is model output: content
+    if kind is _TOOL:
+        gist = gist_of(printer, action, args, result)
+        if is_short and size is not None:
+            said = echoed(sighting)
+    else:
+        outcome, size, said = _of_other(sighting, outcome, size)
+    if handoffs is not None or kind in HANDS_OVER:
+        target, task = handed_over(sighting, agent, args_key, handoffs)
+    # By position: a name for each takes three times as long.
+    return Step(
+        kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
+        agent, start_ns, end_ns, tokens, size, span, said, target, task,
+        loose_key, words, gist, traits,
+    )  # fmt: skip
+
+
+def _of_other(
+    sighting: Sighting, outcome: Outcome, size: int | None
+) -> tuple[Outcome, int | None, Said | None]:
+    """Outcome and size of what is no tool's call, and what a model says."""
+    if sighting.kind is _COMPACT:
+        return outcome, sighting.output_tokens, None
+    if sighting.kind is not _MODEL:
+        return outcome, size, None
+    return _TRUNCATED if sighting.finish in CUT else outcome, size, said_by(sighting)
