@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +13,7 @@ from opentelemetry._logs import SeverityNumber
 import otel_loopguard
 from otel_loopguard.core.decision import GO
 from otel_loopguard.runtime import boundary
-from otel_loopguard.sdk.scope import Run
+from otel_loopguard.sdk.scope import Run, live_spans
 from tests.signals import Signals, attributes
 
 if TYPE_CHECKING:
@@ -224,6 +226,68 @@ KINDS: tuple[Callable[[Tool], Any], ...] = (
     lambda tool: asyncio.run(drained(tool)),
 )
 """One call of each kind of function."""
+
+
+def test_observed_each_kind_of_function_goes_on(signals: Signals) -> None:
+    with signals.instrumented():
+        for call in KINDS:
+            tool = Tool()
+            with otel_loopguard.run("finder"):
+                for _ in range(50):
+                    call(tool)
+            assert tool.made == 50
+
+
+def model(history: list[tuple[str, str]], *, reads: bool = True) -> str | None:
+    """A model that asks for the same call for ever, unless it reads a note; gives the call's id."""
+    done = reads and history and history[-1][1].startswith(NOTE)
+    return None if done else f"call-{len(history)}"
+
+
+def test_the_model_reads_the_note_under_the_id_of_the_call(signals: Signals) -> None:
+    for call in KINDS:
+        tool, history = Tool(), list[tuple[str, str]]()
+        with signals.instrumented(action="nudge"), otel_loopguard.run("finder"):
+            while (call_id := model(history)) is not None:
+                result = call(tool)
+                history.append((call_id, result[0] if isinstance(result, list) else result))
+        assert tool.made == 3
+        assert [text == PAGE for _, text in history] == [True] * 3 + [False]
+
+
+def at_once_in_threads(tool: Tool, queries: list[str]) -> None:
+    with ThreadPoolExecutor(len(queries)) as pool:
+        jobs = [pool.submit(copy_context().run, tool.plain, query) for query in queries]
+        for job in jobs:
+            job.result()
+
+
+def at_once_in_tasks(tool: Tool, queries: list[str]) -> None:
+    async def work() -> None:
+        await asyncio.gather(*map(tool.coroutine, queries))
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("at_once", [at_once_in_threads, at_once_in_tasks])
+def test_calls_at_once_are_decided_each_for_itself(
+    signals: Signals, at_once: Callable[[Tool, list[str]], None]
+) -> None:
+    queries = [QUERY, f"{QUERY} and below it"]
+    tool = Tool()
+    with signals.instrumented(action="break"):
+        with otel_loopguard.run("finder"):
+            for _ in range(5):
+                at_once(tool, queries)
+            with pytest.raises(otel_loopguard.DeadlockError) as error:
+                at_once(tool, queries)
+        assert error.value.run_id == attributes(signals.events[0])["loopguard.run_id"]
+        assert tool.made == 6
+        assert not live_spans
+    said = [attributes(event)["loopguard.intervention"] for event in told(signals)]
+    assert len(said) == 6  # each call after the third of its kind
+    assert said.count("end_run") in (1, 2)
 
 
 def test_each_kind_of_function_gives_the_note(signals: Signals) -> None:

@@ -114,3 +114,15 @@ class TestToolRunner:
             with pytest.raises(loopguard.DeadlockError):
                 await self.run(server, tool, "loop", options, client)
         await assert_broken(telemetry, server, tool)
+
+    async def test_calls_at_once_are_stopped(
+        self, telemetry: Telemetry, server: ScriptedModel, options: Any, *, is_async: bool
+    ) -> None:
+        telemetry.instrument(action="break")
+        tool = Counted()
+        async with entered(
+            connect(server.base_url, is_async=is_async, **spans_of(telemetry, native=False))
+        ) as client:
+            with pytest.raises(loopguard.DeadlockError):
+                await self.run(server, tool, "parallel-2", options, client)
+        await assert_broken(telemetry, server, tool, at_once=2)

@@ -56,6 +56,19 @@ def tool_of(counted: Counted, *, is_async: bool = False) -> Any:
     return tool("search")(asearch) if is_async else tool(search)
 
 
+CONFIG: dict[str, Any] = {"configurable": {"thread_id": "one"}}
+
+
+def remembering(kind: str, model: Any, tool: Any) -> Any:
+    """An agent with a checkpointer."""
+    return build(kind, model, [tool], checkpointer=MemorySaver())
+
+
+def so_far(graph: Any) -> list[Any]:
+    """The messages that there are."""
+    return graph.get_state(CONFIG).values["messages"]
+
+
 @every_kind
 async def test_observed_it_goes_on(telemetry: Telemetry, server: ScriptedModel, kind: str) -> None:
     telemetry.instrument(action="observe")
@@ -77,8 +90,10 @@ async def test_a_note_ends_it(
     telemetry.instrument(action="nudge")
     counted = Counted()
     is_async = way.startswith(("a", "events")) and kind != "graph"
-    await run(build(kind, chat(server, "nudge"), [tool_of(counted, is_async=is_async)]), way)
+    graph = remembering(kind, chat(server, "nudge"), tool_of(counted, is_async=is_async))
+    await run(graph, way, config=CONFIG)
     assert_nudged(telemetry, server, counted)
+    assert so_far(graph)[-1].content == "Finished after 4 turns."
     (agent,) = telemetry.agents
     assert of(agent, "loopguard.end_reason") == "answer"
 
@@ -88,22 +103,14 @@ async def test_a_note_ends_it(
 async def test_who_ignores_notes_is_stopped(
     telemetry: Telemetry, server: ScriptedModel, kind: str, way: str
 ) -> None:
+    """And what there is so far can be read."""
     telemetry.instrument(action="break")
     counted = Counted()
+    graph = remembering(kind, chat(server, "loop"), tool_of(counted))
     with pytest.raises(loopguard.DeadlockError):
-        await run(build(kind, chat(server, "loop"), [tool_of(counted)]), way)
+        await run(graph, way, config=CONFIG)
     await assert_broken(telemetry, server, counted)
-
-
-async def test_what_there_is_can_be_read_after_a_stop(
-    telemetry: Telemetry, server: ScriptedModel
-) -> None:
-    telemetry.instrument(action="break")
-    graph = build("graph", chat(server, "loop"), [tool_of(Counted())], checkpointer=MemorySaver())
-    config: dict[str, Any] = {"configurable": {"thread_id": "one"}}
-    with pytest.raises(loopguard.DeadlockError):
-        await run(graph, "invoke", config=config)
-    messages = graph.get_state(config).values["messages"]
+    messages = so_far(graph)
     told = [each for each in messages if isinstance(each, ToolMessage)]
     assert [each.status for each in told] == ["success"] * 3 + ["error"] * 2
     asked = [
@@ -122,6 +129,21 @@ async def test_calls_at_once_are_decided_each_for_itself(
     await run(build(kind, chat(server, "parallel-2x6"), [tool_of(counted)]), way)
     assert counted.made == 6
     assert len(held(telemetry)) == 6
+
+
+@every_kind
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_calls_at_once_are_stopped(
+    telemetry: Telemetry, server: ScriptedModel, kind: str, way: str
+) -> None:
+    telemetry.instrument(action="break")
+    counted = Counted()
+    is_async = way.startswith("a")
+    with pytest.raises(loopguard.DeadlockError):
+        await run(
+            build(kind, chat(server, "parallel-2"), [tool_of(counted, is_async=is_async)]), way
+        )
+    await assert_broken(telemetry, server, counted, at_once=2)
 
 
 def test_without_a_model_a_call_gives_the_note_as_text(telemetry: Telemetry) -> None:

@@ -83,3 +83,13 @@ class TestToolRunner:
             await self.run(server, tool, "loop", options, is_async=is_async)
         assert isinstance(caught.value.__context__, loopguard.DeadlockError)
         await assert_broken(telemetry, server, tool)
+
+    async def test_calls_at_once_are_stopped(
+        self, telemetry: Telemetry, server: ScriptedModel, options: Any, *, is_async: bool
+    ) -> None:
+        telemetry.instrument(action="break")
+        tool = Counted()
+        with pytest.raises(Exception, match="stopped before completion") as caught:
+            await self.run(server, tool, "parallel-2", options, is_async=is_async)
+        assert isinstance(caught.value.__context__, loopguard.DeadlockError)
+        await assert_broken(telemetry, server, tool, at_once=2)
