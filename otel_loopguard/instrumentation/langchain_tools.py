@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -148,6 +149,9 @@ def _passing(held: Held | None) -> Held | None:
     """Have the exception that stops a run pass through a graph, whose tool node keeps others."""
     if held is not None and held.error is not None and "langgraph.errors" in sys.modules:
         held.error = _signal()(*held.error.__reduce__()[1])
+        stopped = _stopped.get()
+        if stopped is not None:
+            stopped.append(held.error)
     return held
 
 
@@ -157,6 +161,50 @@ def _signal() -> type[DeadlockError]:
     if signal is None:  # an early version
         return DeadlockError
     return type("DeadlockError", (DeadlockError, signal), {"__module__": "otel_loopguard"})
+
+
+_stopped: ContextVar[list[DeadlockError] | None] = ContextVar("loopguard-stopped", default=None)
+"""Takes what stops a run inside of a tool node that keeps every exception."""
+
+
+def stopping(_wired: Wiring) -> Wrapper:
+    """Wraps a call of a tool node: early versions make a message of what stops the run."""
+
+    def wrapper(wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> Any:
+        if _signal() is not DeadlockError:
+            return wrapped(*args, **kwargs)
+        stopped: list[DeadlockError] = []
+        token = _stopped.set(stopped)
+        try:
+            result = wrapped(*args, **kwargs)
+        finally:
+            _stopped.reset(token)
+        return _or_stop(result, stopped)
+
+    return wrapper
+
+
+def astopping(_wired: Wiring) -> Wrapper:
+    """The same for an async call."""
+
+    async def wrapper(wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> Any:
+        if _signal() is not DeadlockError:
+            return await wrapped(*args, **kwargs)
+        stopped: list[DeadlockError] = []
+        token = _stopped.set(stopped)
+        try:
+            result = await wrapped(*args, **kwargs)
+        finally:
+            _stopped.reset(token)
+        return _or_stop(result, stopped)
+
+    return wrapper
+
+
+def _or_stop(result: Any, stopped: list[DeadlockError]) -> Any:
+    if stopped:
+        raise stopped[0]
+    return result
 
 
 def formatting(_wired: Wiring) -> Wrapper:

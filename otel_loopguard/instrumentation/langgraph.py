@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from otel_loopguard.core.model import Outcome
 from otel_loopguard.instrumentation.hooks import aiterates, iterates
+from otel_loopguard.instrumentation.langchain_tools import astopping, stopping
 from otel_loopguard.instrumentation.langgraph_runs import Answer, begin_run
 from otel_loopguard.instrumentation.table import Row, Wrapper
 from otel_loopguard.instrumentation.tools import ToolCall, open_tool
@@ -35,11 +36,14 @@ def _unknown_tools(wired: Wiring) -> Wrapper:
     return wrapper
 
 
+_TOOLS: Final = "langgraph.prebuilt.tool_node"
 SUPPORTED: Final = "langgraph >= 0.2.20, < 2"
 ROWS: Final = (
     Row("langgraph.pregel.main", "Pregel.stream", iterates(begin_run, Answer)),
     Row("langgraph.pregel.main", "Pregel.astream", aiterates(begin_run, Answer)),
     Row("langgraph.pregel", "Pregel.stream", iterates(begin_run, Answer)),  # before 0.6
     Row("langgraph.pregel", "Pregel.astream", aiterates(begin_run, Answer)),
-    Row("langgraph.prebuilt.tool_node", "ToolNode._validate_tool_call", _unknown_tools),
+    Row(_TOOLS, "ToolNode._validate_tool_call", _unknown_tools),
+    Row(_TOOLS, "ToolNode._run_one", stopping),
+    Row(_TOOLS, "ToolNode._arun_one", astopping),
 )
