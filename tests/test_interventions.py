@@ -274,7 +274,7 @@ def at_once_in_tasks(tool: Tool, queries: list[str]) -> None:
 def test_calls_at_once_are_decided_each_for_itself(
     signals: Signals, at_once: Callable[[Tool, list[str]], None]
 ) -> None:
-    queries = [QUERY, f"{QUERY} and below it"]
+    before, queries = set(live_spans), [QUERY, f"{QUERY} and below it"]
     tool = Tool()
     with signals.instrumented(action="break"):
         with otel_loopguard.run("finder"):
@@ -284,7 +284,7 @@ def test_calls_at_once_are_decided_each_for_itself(
                 at_once(tool, queries)
         assert error.value.run_id == attributes(signals.events[0])["loopguard.run_id"]
         assert tool.made == 6
-        assert not live_spans
+        assert set(live_spans) <= before
     said = [attributes(event)["loopguard.intervention"] for event in told(signals)]
     assert len(said) == 6  # each call after the third of its kind
     assert said.count("end_run") in (1, 2)
