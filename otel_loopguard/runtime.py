@@ -130,7 +130,7 @@ class Runtime:
             settings.thresholds.get(pattern) or detector() for pattern, detector in BUILTIN.items()
         ]
         detectors += _third_party(settings.detectors)
-        return Guard(
+        guard = Guard(
             detectors if wrap is None else [wrap(detector) for detector in detectors],
             Fingerprinter(settings.hash_key or os.urandom(32)),
             max_runs=settings.max_runs,
@@ -141,6 +141,8 @@ class Runtime:
             actions=settings.actions,
             tools=settings.tools,
         )
+        guard.decides = guard.decides or settings.escalate is not None
+        return guard
 
 
 def _third_party(names: tuple[str, ...]) -> list[Detector]:

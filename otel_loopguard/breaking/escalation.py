@@ -8,59 +8,20 @@ import logging
 import threading
 import time
 from contextvars import copy_context
-from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from otel_loopguard.breaking.questions import TIMEOUT_S, Escalate, Request, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from otel_loopguard.core.model import Pattern
-
 logger = logging.getLogger("otel_loopguard")
 
-TIMEOUT_S: Final = 300.0
 _LOOK_S: Final = 0.5
 """How often who waits looks whether the program is about to end."""
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a human is asked about; it holds no content of the conversation.
-
-    Attributes:
-        run_id: the run, as `loopguard.run_id` says it.
-        agent: the agent's name, if known.
-        tool: the tool that is about to be called.
-        pattern: the deadlock that made the guard ask, if one did.
-        evidence: one sentence on why.
-    """
-
-    run_id: str
-    agent: str | None
-    tool: str
-    pattern: Pattern | None
-    evidence: str
-
-
-class Verdict(str, Enum):
-    """How an escalation ended. Only `APPROVED` lets the call run."""
-
-    APPROVED = "approved"
-    REFUSED = "refused"
-    TIMEOUT = "escalation_timeout"
-    ERROR = "error"
-
-
-class Escalate(Protocol):
-    """Tells somebody, and waits for what they say: True for yes, all else for no."""
-
-    async def __call__(self, request: Request, /) -> object:
-        """Ask; it may take as long as it likes, since whoever calls it waits only so long."""
-        ...
 
 
 async def escalate(request: Request, ask: Escalate, *, timeout_s: float = TIMEOUT_S) -> Verdict:

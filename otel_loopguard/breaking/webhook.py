@@ -19,7 +19,7 @@ from otel_loopguard.breaking.escalation import in_thread
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from otel_loopguard.breaking.escalation import Escalate, Request
+    from otel_loopguard.breaking.questions import Escalate, Request
 
 SIGNATURE: Final = "X-Loopguard-Signature"
 TIMESTAMP: Final = "X-Loopguard-Timestamp"

@@ -54,8 +54,8 @@ class Why(Word):
 
     LOOP = "loop"
     LIMIT = "limit"  # it came as often as it was declared to
+    UNASKED = "unasked"  # a human has to allow it
     REFUSED = "refused"  # a human did not allow it
-    UNANSWERED = "unanswered"  # a human was asked, and nobody answered
 
 
 class Decision(NamedTuple):

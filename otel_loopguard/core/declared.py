@@ -8,7 +8,7 @@ from otel_loopguard.core.decision import GO, Action, Decision, Verdict, Why, wei
 from otel_loopguard.core.model import Finding, Kind, Pattern, Severity
 from otel_loopguard.core.names import changes
 from otel_loopguard.core.records import remember
-from otel_loopguard.core.recovery import LADDERS, Remedy
+from otel_loopguard.core.recovery import HUMAN, LADDERS, to_human
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -161,7 +161,7 @@ class Declared:
 
     def refuse(self, call: Call, decision: Decision) -> None:
         """A human did not allow a call: who makes it again is stopped, and nobody is asked."""
-        refused = decision._replace(verdict=Verdict.HALT, why=Why.REFUSED)
+        refused = decision._replace(verdict=Verdict.HALT, why=Why.REFUSED, climb=None)
         remember(self._made(call.run).refused, call[1:3], refused, MAX_CALLS)
 
     def decide(
@@ -193,10 +193,13 @@ class Declared:
             decision = self._within(call, traits.max_repeats, chosen(Pattern.HARD_LOOP))
         raised = None if standing is None or not asks else standing.alarm.raised
         if decision.finding is None and raised is not None:
-            return Decision(Verdict.ASK, *raised, 1, chosen(raised[0].pattern))
-        if asks and (raised is not None or _is_due(decision)):
-            return decision._replace(verdict=Verdict.ASK)
-        return decision
+            decision = Decision(Verdict.ASK, *raised, 1, chosen(raised[0].pattern))
+        finding = decision.finding
+        if finding is None or not asks or not (raised or _is_due(decision, finding)):
+            return decision
+        tried = () if standing is None else standing.climbs.of(finding.identity).tried
+        climbed = to_human(finding.pattern, tried)
+        return decision._replace(verdict=Verdict.ASK, why=Why.UNASKED, climb=climbed)
 
     def _within(self, call: Call, limit: int, mode: Action) -> Decision:
         """Whether a call came as often as it may. One call id is one call."""
@@ -222,12 +225,9 @@ class Declared:
         return made
 
 
-def _is_due(decision: Decision) -> bool:
+def _is_due(decision: Decision, finding: Finding) -> bool:
     """Whether the ladder of a loop has come to a human."""
-    if decision.finding is None:
-        return False
-    first = LADDERS[decision.finding.pattern][0].remedy
-    return decision.verdict is Verdict.HALT or first is Remedy.ESCALATE_TO_HUMAN
+    return decision.verdict is Verdict.HALT or LADDERS[finding.pattern][0] == HUMAN
 
 
 def _breaking(mode: Callable[[Pattern], Action]) -> Callable[[Pattern], Action]:

@@ -85,6 +85,7 @@ BY_NOTE: Final = frozenset(
     }
 )
 """What it amounts to when a call is not made and the model is told why."""
+HUMAN: Final = Rung(Level.STOP, Remedy.ESCALATE_TO_HUMAN)
 END: Final = Rung(Level.STOP, Remedy.END_RUN)
 CORRECTION: Final = Rung(Level.STEER, Remedy.INJECT_CORRECTION)
 """What a mere word to the model is, on a ladder that begins with something else."""
@@ -153,3 +154,10 @@ def by_note(pattern: Pattern, tried: Collection[Remedy] = ()) -> Climb:
         return Climb(first, (), 1)
     steers = first.level is Level.STEER
     return Climb(CORRECTION, missed(pattern, 1, tried) if steers else ())
+
+
+def to_human(pattern: Pattern, tried: Collection[Remedy]) -> Climb:
+    """Asking a human about a call; what could have been done before that and was not is skipped."""
+    place = LADDERS[pattern].index(HUMAN)
+    skipped = missed(pattern, place, {*tried, *BY_NOTE})
+    return Climb(HUMAN, skipped, place + 1)

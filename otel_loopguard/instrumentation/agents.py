@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = "interrupted"
 """The reason of a run that waits for somebody and is no step of its parent yet."""
-DEADLOCK: Final = "deadlock"
-"""The reason of a run that was stopped."""
 MAX_RESUMABLE: Final = 1_000
 
 
@@ -157,7 +155,7 @@ class AgentScope:
     def fail(self, error: BaseException) -> None:
         """The agent raised; what is no Exception (a cancellation, an exit) is no failure of it."""
         if isinstance(error, DeadlockError):
-            self.finish(failure=error_type(error), reason=DEADLOCK)
+            self.finish(failure=error_type(error), reason=error.reason)
         elif isinstance(error, Exception):
             self.finish(failure=error_type(error))
         else:

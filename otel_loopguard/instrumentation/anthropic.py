@@ -8,12 +8,13 @@ from otel_loopguard.instrumentation.clients import Wires, async_post, post
 from otel_loopguard.instrumentation.hooks import awaits, calls
 from otel_loopguard.instrumentation.runners import RunnerCall
 from otel_loopguard.instrumentation.table import Row
-from otel_loopguard.instrumentation.tools import ToolCall, open_tool
+from otel_loopguard.instrumentation.tools import open_tool, shown
 from otel_loopguard.instrumentation.wire import anthropic_messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from otel_loopguard.instrumentation.drive import Scope
     from otel_loopguard.instrumentation.held import Held
     from otel_loopguard.instrumentation.turns import Later
     from otel_loopguard.instrumentation.wiring import Wiring
@@ -30,14 +31,14 @@ def _traces(client: Any) -> Later | None:
 
 def _execution(
     wired: Wiring, _: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> RunnerCall | Held | None:
+) -> Scope | Held | None:
     use = kwargs.get("tool_use") or args[-1]
 
     def instead(note: str) -> object:
         return {"type": "tool_result", "tool_use_id": use.id, "content": note, "is_error": True}
 
     call = open_tool(wired, use.name, use.input, call_id=use.id, instead=instead)
-    return RunnerCall(call, "content") if isinstance(call, ToolCall) else call
+    return shown(call, lambda made: RunnerCall(made, "content"))
 
 
 SUPPORTED: Final = "anthropic >= 0.51, < 3"

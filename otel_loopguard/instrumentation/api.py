@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from otel_loopguard.core.declared import Traits
 from otel_loopguard.instrumentation import drive, wiring
 from otel_loopguard.instrumentation.agents import AgentScope, open_agent
 from otel_loopguard.instrumentation.held import Held
@@ -25,11 +26,25 @@ _Begin = Callable[[tuple[Any, ...], dict[str, Any]], drive.Scope | Held | None]
 
 @overload
 def tool(
-    function: _F, /, *, name: str | None = None, on_loop: Callable[[str], object] = str
+    function: _F,
+    /,
+    *,
+    name: str | None = None,
+    on_loop: Callable[[str], object] = str,
+    poll: bool = False,
+    idempotent: bool = False,
+    irreversible: bool = False,
+    max_repeats: int | None = None,
 ) -> _F: ...
 @overload
 def tool(
-    *, name: str | None = None, on_loop: Callable[[str], object] = str
+    *,
+    name: str | None = None,
+    on_loop: Callable[[str], object] = str,
+    poll: bool = False,
+    idempotent: bool = False,
+    irreversible: bool = False,
+    max_repeats: int | None = None,
 ) -> Callable[[_F], _F]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -37,6 +52,10 @@ def tool(
     *,
     name: str | None = None,
     on_loop: Callable[[str], object] = str,
+    poll: bool = False,
+    idempotent: bool = False,
+    irreversible: bool = False,
+    max_repeats: int | None = None,
 ) -> Any:
     """Show each call of a function as a tool call: an `execute_tool` span, watched for loops.
 
@@ -50,8 +69,21 @@ def tool(
         name: the tool's name; the function's own by default. Use the name that the model is given.
         on_loop: makes what a call gives that is not made, out of the note; by default the note
             itself. If it raises, the call is made.
+        poll: it asks how far something is: equal results are waiting, and no loop for long.
+        idempotent: it only reads: an equal call may be held back on weaker evidence.
+        irreversible: it cannot be undone: where its run is in trouble a human is asked first, if
+            the setting `escalate` or the guarded run names one.
+        max_repeats: how often it may be called with equal arguments in one run until the user
+            speaks; beyond that it is a loop, whatever it gives.
+
+    Raises:
+        ValueError: it cannot be all that, or `max_repeats` is below 1.
     """
-    open_ = open_tool if on_loop is str else partial(open_tool, instead=on_loop)
+    traits = Traits(poll, idempotent, irreversible, max_repeats).check()
+    options: dict[str, Any] = {} if on_loop is str else {"instead": on_loop}
+    if traits != Traits():
+        options["traits"] = traits
+    open_ = partial(open_tool, **options) if options else open_tool
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         return _scoped(function, open_, name or _name_of(function))

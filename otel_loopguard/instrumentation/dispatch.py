@@ -13,12 +13,8 @@ from otel_loopguard.core.digest import UNKNOWN_TOOL
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import drive, wiring
 from otel_loopguard.instrumentation.actions import open_around
-from otel_loopguard.instrumentation.tools import (
-    ToolCall,
-    held_by,
-    open_tool,
-    tool_attributes,
-)
+from otel_loopguard.instrumentation.deciding import held_by
+from otel_loopguard.instrumentation.tools import ToolCall, open_tool, tool_attributes
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.scope import here
 
@@ -139,7 +135,7 @@ def _hold_back(wired: wiring.Wiring, call: _Call, instead: Callable[[str], objec
         run, call_id = claim.run, claim.call_id
     if run is None:
         return None
-    decision = pipeline.guard.decide(run.id, call.shown, call.args_key, call_id, time.time_ns())
+    decision = pipeline.decide(run, call.shown, call.args_key, call_id, time.time_ns())
     if decision.finding is None:
         return None
     pending = None if claim is None else claim.pending
@@ -153,7 +149,7 @@ def _hold_back(wired: wiring.Wiring, call: _Call, instead: Callable[[str], objec
     if back is not None and (pending is None or pending.decision is not decision):
         _show(wired, call, run, decision)
         if back.error is not None:
-            wired.stop(run)
+            wired.stop(run, back.error)
     return back
 
 

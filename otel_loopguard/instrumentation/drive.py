@@ -73,7 +73,9 @@ def call(
 ) -> _R:
     """Call a function inside a scope, unless the call is held back."""
     if isinstance(scope, Held):
-        return scope.give()
+        scope = scope.settled()
+        if isinstance(scope, Held):
+            return scope.give()
     tokens = attach(scope.context)
     try:
         result = function(*args, **kwargs)
@@ -89,7 +91,9 @@ def call(
 async def await_(scope: Scope | Held, function: Callable[[], Awaitable[_R]]) -> _R:
     """Await what a function gives inside a scope, unless the call is held back."""
     if isinstance(scope, Held):
-        return scope.give()
+        scope = await scope.settled_async()
+        if isinstance(scope, Held):
+            return scope.give()
     try:
         result = await _attached_async(scope, function)
     except BaseException as error:
@@ -159,6 +163,8 @@ def iterate(
     """
     scope = begin()
     if isinstance(scope, Held):
+        scope = scope.settled()
+    if isinstance(scope, Held):
         yield scope.give()
         return scope.instead
     told = _Told(scope, make_items)
@@ -215,6 +221,8 @@ def async_generator(
 
     async def generate(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         scope = begin(args, kwargs)
+        if isinstance(scope, Held):
+            scope = await scope.settled_async()
         if isinstance(scope, Held):
             yield scope.give()
             return

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from opentelemetry.trace import Link as SpanLink
 
 from otel_loopguard.core.conversation import Chain, Conversations, Link, LinkKind
+from otel_loopguard.core.decision import STOPPED, UNANSWERED
 from otel_loopguard.core.model import Kind, Sighting, Source
-from otel_loopguard.instrumentation.agents import DEADLOCK, end_run, start_run
+from otel_loopguard.instrumentation.agents import end_run, start_run
 from otel_loopguard.instrumentation.answered import show_answered
 from otel_loopguard.instrumentation.models import ModelCall, is_nested, surrounding_model_span
 from otel_loopguard.instrumentation.tools import ToolCall
@@ -217,11 +218,12 @@ class Handwritten:
         for waiting in early:
             self._later.put(waiting)
 
-    def stop(self, run: Run) -> None:
+    @guarded("stop of a run")
+    def stop(self, run: Run, reason: str = STOPPED) -> None:
         """A run is stopped: its span ends, if it is a conversation's."""
         chain = self._conversations.named(run.id)
         if chain is not None:
-            self._let_go(chain, DEADLOCK)
+            self._let_go(chain, reason)
 
     def expire(self, now_ns: int) -> None:
         """Let go of the conversations that fell silent."""
@@ -256,7 +258,7 @@ class Handwritten:
         loop = chain.data
         if not isinstance(loop, Loop) or loop.inherited:
             return
-        keep = reason in ("answer", DEADLOCK)  # somebody may go on
+        keep = reason in ("answer", STOPPED, UNANSWERED)  # somebody may go on
         if loop.span is None:
             self._pipeline.end_run(loop.run, reason, keep=keep)
             return

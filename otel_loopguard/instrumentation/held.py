@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from otel_loopguard.core.decision import DeadlockError
+    from otel_loopguard.instrumentation.drive import Scope
 
 
 class Held:
@@ -21,6 +22,14 @@ class Held:
     def __init__(self, instead: object, error: DeadlockError | None) -> None:
         self.instead = instead
         self.error = error
+
+    def settled(self) -> Scope | Held:
+        """What has become of it: a call that is made after all, or one that is not."""
+        return self
+
+    async def settled_async(self) -> Scope | Held:
+        """The same in async code, where it may take a while."""
+        return self
 
     def give(self) -> Any:
         """End the call that was not made.

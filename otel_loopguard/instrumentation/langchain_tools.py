@@ -16,7 +16,7 @@ from otel_loopguard.instrumentation.langchain_values import (
     is_message,
     messages_in,
 )
-from otel_loopguard.instrumentation.tools import ToolCall, open_tool
+from otel_loopguard.instrumentation.tools import ToolCall, open_tool, shown
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.scope import action_of
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
+    from otel_loopguard.instrumentation.drive import Scope
     from otel_loopguard.instrumentation.held import Held
     from otel_loopguard.instrumentation.table import Wrapper
     from otel_loopguard.instrumentation.wiring import Wiring
@@ -125,7 +126,7 @@ def _without_ids(update: object) -> object:
 
 def begin_tool(
     wired: Wiring, tool: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> ToolRun | Held | None:
+) -> Scope | Held | None:
     """Begin a call of a LangChain tool, unless it is held back."""
     given = model_arguments(tool, args[0] if args else kwargs.get("tool_input"))
     call_id = kwargs.get("tool_call_id")
@@ -133,7 +134,7 @@ def begin_tool(
     call = open_tool(
         wired, tool.name, given, call_id=call_id, later=shown_by_another(), instead=instead
     )
-    return ToolRun(call) if isinstance(call, ToolCall) else _passing(call)
+    return shown(call, ToolRun, _passing)
 
 
 def _message(name: str, call_id: str | None, note: str) -> object:
@@ -145,9 +146,9 @@ def _message(name: str, call_id: str | None, note: str) -> object:
     return ToolMessage(note, tool_call_id=call_id, name=name, status="error")
 
 
-def _passing(held: Held | None) -> Held | None:
+def _passing(held: Held) -> Held:
     """Have the exception that stops a run pass through a graph, whose tool node keeps others."""
-    if held is not None and held.error is not None and "langgraph.errors" in sys.modules:
+    if held.error is not None and "langgraph.errors" in sys.modules:
         held.error = _signal()(*held.error.__reduce__()[1])
         stopped = _stopped.get()
         if stopped is not None:

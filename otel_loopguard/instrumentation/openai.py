@@ -9,12 +9,13 @@ from otel_loopguard.instrumentation.clients import Wires, async_post, post
 from otel_loopguard.instrumentation.hooks import awaits, calls
 from otel_loopguard.instrumentation.runners import RunnerCall
 from otel_loopguard.instrumentation.table import Row
-from otel_loopguard.instrumentation.tools import ToolCall, open_tool
+from otel_loopguard.instrumentation.tools import open_tool, shown
 from otel_loopguard.instrumentation.wire import openai_chat, openai_responses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from otel_loopguard.instrumentation.drive import Scope
     from otel_loopguard.instrumentation.held import Held
     from otel_loopguard.instrumentation.turns import Later
     from otel_loopguard.instrumentation.wiring import Wiring
@@ -33,14 +34,14 @@ def _traces(_: Any) -> Later | None:
 
 def _execution(
     wired: Wiring, _: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> RunnerCall | Held | None:
+) -> Scope | Held | None:
     item = kwargs.get("item") or args[1]
 
     def instead(note: str) -> object:
         return {"type": "function_call_output", "call_id": item.call_id, "output": note}
 
     call = open_tool(wired, item.name, item.arguments, call_id=item.call_id, instead=instead)
-    return RunnerCall(call, "output") if isinstance(call, ToolCall) else call
+    return shown(call, lambda made: RunnerCall(made, "output"))
 
 
 SUPPORTED: Final = "openai >= 1.68, < 4"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry.trace import SpanKind
 
-from otel_loopguard.core.decision import DeadlockError, Decision, Verdict
+from otel_loopguard.breaking.questions import Verdict
 from otel_loopguard.core.digest import UNKNOWN_TOOL
-from otel_loopguard.core.model import MISSING, Finding, Kind, Outcome, Sighting, Source
-from otel_loopguard.core.notes import held_note
+from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.actions import (
@@ -19,8 +18,9 @@ from otel_loopguard.instrumentation.actions import (
     failure_text,
     open_around,
 )
+from otel_loopguard.instrumentation.asking import Asked
 from otel_loopguard.instrumentation.content import as_text
-from otel_loopguard.instrumentation.held import Held
+from otel_loopguard.instrumentation.deciding import decided
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.scope import Run, here, is_current
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
     from opentelemetry import trace
 
+    from otel_loopguard.core.decision import Decision
+    from otel_loopguard.core.declared import Traits
+    from otel_loopguard.instrumentation.drive import Scope
+    from otel_loopguard.instrumentation.held import Held
     from otel_loopguard.instrumentation.wiring import Wiring
     from otel_loopguard.sdk.pipeline import Pipeline
 
@@ -114,14 +118,28 @@ class ToolCall(Action):
         else:
             self.finish(outcome=Outcome.UNKNOWN)
 
-    def hold(self, decision: Decision) -> None:
-        """The tool is not called; that is no step of the run."""
+    def allow(self, decision: Decision) -> None:
+        """A human was asked, and allows the call."""
+        self._told(decision, Verdict.APPROVED)
+
+    def hold(self, decision: Decision, answer: Verdict | None = None) -> None:
+        """The tool is not called; that is no step of the run.
+
+        Args:
+            decision: what was decided.
+            answer: how it ended if a human was asked.
+        """
         self.ended, self.args = True, MISSING
-        span = self.span if self.own else self.showing()
         try:
-            self.pipeline.intervene(self.run, decision, self.name, span, context=self.place)
+            self._told(decision, answer)
         finally:
             self.close(time.time_ns())
+
+    def _told(self, decision: Decision, answer: Verdict | None) -> None:
+        span = self.span if self.own else self.showing()
+        self.pipeline.intervene(
+            self.run, decision, self.name, span, context=self.place, answer=answer
+        )
 
 
 def capture_result(span: trace.Span, result: object) -> None:
@@ -165,6 +183,7 @@ def open_tool(
     offered: bool = True,
     later: bool = False,
     instead: Callable[[str], object] = str,
+    traits: Traits | None = None,
 ) -> ToolCall | Held | None:
     """Begin a tool call; None if an outer layer shows it already. To be called behind a boundary.
 
@@ -179,11 +198,14 @@ def open_tool(
             therefore content.
         later: another instrumentation is about to show this call on a span of its own.
         instead: makes what the call gives in place of a result, out of a note to the model.
+        traits: what the code declares of the tool.
     """
     context, run, outer = here()
     if isinstance(outer, ToolCall) and outer.is_call(name, call_id):
         return None
     pipeline, parent = wired.pipeline, context
+    if traits is not None:
+        pipeline.guard.declare(name, traits)
     args_key = pipeline.guard.fingerprinter.of_args(args)
     claim, round_id = wired.claim(name, args_key, call_id), None
     if claim is not None:
@@ -203,39 +225,18 @@ def open_tool(
     call.args = args
     call.args_key, call.call_id, call.round_id, call.shadow = args_key, call_id, round_id, None
     if offered and run is not OUTSIDE and pipeline.guard.decides:
-        return _decided(wired, call, instead)
+        return decided(wired, call, instead)
     return call
 
 
-def _decided(wired: Wiring, call: ToolCall, instead: Callable[[str], object]) -> ToolCall | Held:
-    """The call, or what stands in for it."""
-    guard, run = call.pipeline.guard, call.run
-    decision = guard.decide(run.id, call.name, call.args_key, call.call_id, call.start_ns)
-    if decision.finding is None:
-        return call
-    if decision.shadow:
-        call.shadow = decision
-        return call
-    held = held_by(call.pipeline, run, decision, decision.finding, instead)
-    if held is None:
-        return call
-    call.hold(decision)
-    if held.error is not None:
-        wired.stop(run)
-    return held
-
-
-@guarded("result of a tool that is not called")
-def held_by(
-    pipeline: Pipeline,
-    run: Run,
-    decision: Decision,
-    finding: Finding,
-    instead: Callable[[str], object],
-) -> Held:
-    """What stands in for a call by a decision; `instead` is the application's, and may raise."""
-    if decision.verdict is Verdict.HALT:
-        return Held(None, DeadlockError(finding, decision.finding_id, run.id))
-    settings = pipeline.settings
-    text = held_note(finding, language=settings.note_language, templates=settings.notes)
-    return Held(instead(text), None)
+def shown(
+    call: ToolCall | Held | None,
+    made: Callable[[ToolCall], Scope],
+    held: Callable[[Held], Held] = lambda held: held,
+) -> Scope | Held | None:
+    """A framework's own scope for a call, or for what stands in for it."""
+    if isinstance(call, ToolCall):
+        return made(call)
+    if isinstance(call, Asked):
+        return call.then(made, held)
+    return None if call is None else held(call)

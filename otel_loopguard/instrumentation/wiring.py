@@ -15,6 +15,7 @@ from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.report import GLOBAL, Providers
 
 if TYPE_CHECKING:
+    from otel_loopguard.core.decision import DeadlockError
     from otel_loopguard.instrumentation.handwritten import Claim, Handwritten
     from otel_loopguard.sdk.scope import Run
     from otel_loopguard.settings import Settings
@@ -55,10 +56,10 @@ class Wiring:
             return None
         return self._handwritten.claim(name, args_key, call_id, shows=shows)
 
-    def stop(self, run: Run) -> None:
+    def stop(self, run: Run, error: DeadlockError) -> None:
         """A run is stopped: if it is a conversation's, its span ends."""
         if self._handwritten is not None:
-            self._handwritten.stop(run)
+            self._handwritten.stop(run, error.reason)
 
     def fits(self, settings: Settings | None, providers: Providers) -> bool:
         """Whether this is a wiring by these settings and providers."""

@@ -40,6 +40,8 @@ WOULD_INTERVENE: Final = "loopguard.would_intervene"
 LEVEL: Final = "loopguard.recovery_level"
 MODE: Final = "loopguard.mode"
 FINDING_ID: Final = "loopguard.finding_id"
+ESCALATION: Final = "loopguard.escalation"
+VERDICT: Final = "loopguard.verdict"
 
 OPERATION: Final = "gen_ai.operation.name"
 PROVIDER: Final = "gen_ai.provider.name"
@@ -170,6 +172,22 @@ def intervention_attributes(
         attributes[TOOL_NAME] = action
     if climbed.skipped:
         attributes["loopguard.skipped_interventions"] = [each.value for each in climbed.skipped]
+    if run.agent is not None:
+        attributes[AGENT_NAME] = run.agent
+    return attributes
+
+
+def escalation_attributes(
+    decision: Decision, finding: Finding, run: Run, action: str
+) -> Attributes:
+    """What the span of a question to a human says from its start on; never what it is about."""
+    attributes: Attributes = {
+        RUN_ID: run.id,
+        TOOL_NAME: action,
+        PATTERN: finding.pattern.value,
+        SEVERITY: finding.severity.label,
+        FINDING_ID: decision.finding_id,
+    }
     if run.agent is not None:
         attributes[AGENT_NAME] = run.agent
     return attributes

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from opentelemetry import metrics, trace
 from opentelemetry._logs import get_logger_provider
 
+from otel_loopguard.breaking.questions import Asker
+from otel_loopguard.core.decision import GO
 from otel_loopguard.core.model import Severity
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.report import Reporter
+from otel_loopguard.sdk.scope import with_outer
 from otel_loopguard.settings import Signal
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from otel_loopguard.breaking.questions import Verdict
     from otel_loopguard.core.decision import Decision
     from otel_loopguard.core.guard import Guard
     from otel_loopguard.core.model import Observation, Sighting, Utterance
@@ -25,17 +29,37 @@ if TYPE_CHECKING:
     from otel_loopguard.sdk.scope import Run
 
 
+class Listener(Protocol):
+    """Hears what is seen of one run, and of the runs nested in it.
+
+    Attributes:
+        asker: who is asked about irreversible calls in it; None for whom the settings name.
+    """
+
+    asker: Asker | None
+
+    def hear(self, seen: Observation, *, own: bool) -> None:
+        """A step was seen; `own` if it is of the run itself."""
+        ...
+
+
 class Pipeline:
     """The process's guard together with the providers that hear of its findings.
 
     Args:
         runtime: settings and guard.
         providers: where spans, metrics and logs go.
+
+    Attributes:
+        listeners: who listens to a run, by its id, while it goes on.
     """
 
     def __init__(self, runtime: Runtime, providers: Providers) -> None:
-        self.settings = runtime.settings
+        self.settings = settings = runtime.settings
         self._runtime = runtime
+        self.listeners: dict[str, Listener] = {}
+        ask = settings.escalate
+        self._asker = None if ask is None else Asker(ask, settings.escalate_timeout_s)
         self.providers = providers
         self.reporter = Reporter(runtime.settings, providers)
         self.tracer = self.reporter.tracer
@@ -74,9 +98,32 @@ class Pipeline:
             sighting = sighting._replace(parent=run.parent.id)
         seen = self.guard.observe(run.id, sighting, run.agent)
         self.reporter.report(seen, run, span, context=context, conversation_id=conversation_id)
+        if self.listeners:
+            for around in with_outer(run):
+                listener = self.listeners.get(around.id)
+                if listener is not None:
+                    listener.hear(seen, own=around is run)
         if seen.utterances and self.settings.flush and any(map(_is_critical, seen.utterances)):
             self._flush()
         return seen
+
+    def asker(self, run: Run) -> Asker | None:
+        """Who is asked about irreversible calls in a run, if anybody is."""
+        if self.listeners:
+            for around in with_outer(run):
+                listener = self.listeners.get(around.id)
+                if listener is not None and listener.asker is not None:
+                    return listener.asker
+        return self._asker
+
+    def decide(
+        self, run: Run, action: str, args_key: str | None, call_id: str | None, at_ns: int
+    ) -> Decision:
+        """What is to become of a tool call before it is made. See `Guard.decide`."""
+        if not self.guard.decides:
+            return GO
+        asks = self.asker(run) is not None
+        return self.guard.decide(run.id, action, args_key, call_id, at_ns, asks=asks)
 
     def intervene(
         self,
@@ -86,6 +133,7 @@ class Pipeline:
         span: trace.Span | None,
         *,
         context: Context | None = None,
+        answer: Verdict | None = None,
     ) -> None:
         """Report what was decided about a call, or would have been in shadow mode.
 
@@ -95,8 +143,9 @@ class Pipeline:
             action: the tool, if it is about one.
             span: the span that shows the call; None if it has ended already.
             context: what the increment of the counter is an example of, without such a span.
+            answer: how it ended if a human was asked.
         """
-        self.reporter.intervene(decision, run, action, span, context=context)
+        self.reporter.intervene(decision, run, action, span, context=context, answer=answer)
 
     def _flush(self) -> None:
         """Have what tells exported in a moment, when the span has ended: the span first."""

@@ -10,6 +10,7 @@ from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
 from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 
+from otel_loopguard.breaking import questions
 from otel_loopguard.core.decision import Verdict
 from otel_loopguard.core.model import Observation, Severity, Utterance
 from otel_loopguard.core.model import Status as Health
@@ -103,6 +104,7 @@ class Reporter:
         span: Span | None,
         *,
         context: Context | None = None,
+        answer: questions.Verdict | None = None,
     ) -> None:
         """Say what was decided about a call: on its span, in the counter, in the logs.
 
@@ -112,6 +114,7 @@ class Reporter:
             action: the tool; None for a request to a model in a loop of no one tool.
             span: the span that shows the call and is open; None if it has ended already.
             context: where the call is.
+            answer: how it ended if a human was asked.
         """
         finding = decision.finding
         if finding is None:
@@ -120,11 +123,13 @@ class Reporter:
         climbed = decision.climb or taken(finding.pattern, halts=halts)
         self.meters.begin()
         told = names.intervention_attributes(decision, finding, climbed, run, action)
+        if answer is not None:
+            told[names.VERDICT] = answer.value
         at_ns = time.time_ns()
         if span is not None:
             if decision.shadow:
                 span.set_attribute(names.WOULD_INTERVENE, value=True)
-            else:
+            elif answer is not questions.Verdict.APPROVED:
                 span.set_attributes(names.held_attributes(told))
             if self._emits_events:
                 span.add_event(names.INTERVENTION, told, at_ns)

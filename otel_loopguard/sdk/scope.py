@@ -17,6 +17,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextvars import Token
 
     from otel_loopguard.core.model import SpanRef
@@ -150,12 +151,17 @@ def detach(tokens: Tokens) -> None:
         pass
 
 
+def with_outer(run: Run) -> Iterator[Run]:
+    """A run, and those that it is nested in, from the inside out."""
+    around: Run | None = run
+    while around is not None:
+        yield around
+        around = around.parent
+
+
 def inner(run: Run, other: Run) -> Run:
     """The other run if it is inside of the first, or the same; else the first."""
-    around: Run | None = other
-    while around is not None and around.id != run.id:
-        around = around.parent
-    return run if around is None else other
+    return other if any(around.id == run.id for around in with_outer(other)) else run
 
 
 def _place(context: Context | None) -> Run | Action | None:

@@ -13,7 +13,7 @@ from otel_loopguard.settings.forms import Form, MalformedError, number, read_tex
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from otel_loopguard.breaking.escalation import Request
+    from otel_loopguard.breaking.questions import Request
 
 _FLAGS: Final = ("poll", "idempotent", "irreversible")
 _LIMIT: Final = "max_repeats"

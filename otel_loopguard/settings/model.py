@@ -14,7 +14,7 @@ from otel_loopguard.settings import callers, forms
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from otel_loopguard.breaking.escalation import Escalate
+    from otel_loopguard.breaking.questions import Escalate
     from otel_loopguard.core.declared import Traits
     from otel_loopguard.settings.forms import Form
 
