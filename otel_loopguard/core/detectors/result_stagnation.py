@@ -53,6 +53,8 @@ class ResultStagnation:
         streak = episode.tool.results if episode.tool is not None else None
         if streak is None or streak.count < 2 or len(streak.args) < 2 or episode.polls(2):
             return None
+        if step.traits is not None and step.traits.irreversible:
+            return None  # it is called for what it does, not for what it says
         empty = step.outcome is _EMPTY
         limits = (self.warning, self.critical)
         if empty:
