@@ -28,6 +28,10 @@ CHANT_COPIES: Final = 4
 CHANT_MIN: Final = 60
 CHANT_SHARE: Final = 0.2
 CHANT_MUCH: Final = 600
+ROUND_CHARS: Final = (1_800, 900)
+"""Of so many characters at the end of a text the last third may say nothing new."""
+ROUND_BYTES: Final = 20
+"""Sentences shorter than this on average are labels, which batches of answers are full of."""
 _PROBE: Final = 16
 _PROBES: Final = 8
 _SPACELESS: Final = 12
@@ -38,6 +42,7 @@ _NUMBER: Final = Pattern(r"(?<![0-9])[0-9]{1,15}")
 _LETTERS: Final = Pattern(r"[^\W\d_]")
 _CODE: Final = "{};=<>[]"
 _CODE_MARKS: Final = 6
+_STOPS: Final = str.maketrans(dict.fromkeys(".!?\u2026\u3002\uff01\uff1f", "\n"))
 
 
 class Form(Enum):
@@ -134,9 +139,10 @@ def form_of(text: str) -> Form:
 
 
 def chant(text: str) -> tuple[int, int]:
-    """Looks for a passage that a text repeats exactly, again and again, up to its end.
+    """Looks for a passage that a text repeats again and again, up to its end.
 
-    A text that repeats a passage without letters (a line, a divider, an empty table) is none, nor
+    It repeats it exactly, or goes round among the same sentences in whatever order, for longer. A
+    text that repeats a passage without letters (a line, a divider, an empty table) is none, nor
     are list items or table rows that differ, nor a refrain at the end of a far longer text.
 
     Returns:
@@ -161,7 +167,31 @@ def chant(text: str) -> tuple[int, int]:
         if length >= min(CHANT_SHARE * len(text), CHANT_MUCH) and _speaks(passage):
             return length, period
         break
+    return _round(tail) if end < size - 1 else (0, 0)
+
+
+def _round(tail: str) -> tuple[int, int]:
+    """The characters at the end of a text that only go round, and those of one round.
+
+    They do if the last third has no sentence that was not said before, each four times on average.
+    """
+    for chars in ROUND_CHARS:
+        part = tail[-chars:] if len(tail) >= chars else ""
+        lines = map(str.strip, part.lower().translate(_STOPS).split("\n"))
+        said = [line for line in lines if line][1:-1]  # which may be cut off
+        before, known = set(said[: len(said) * 2 // 3]), set(said)
+        much, once = sum(map(len, said)), sum(map(len, known))
+        if once * CHANT_COPIES <= much and known == before and _tells(said, part):
+            return much, once
     return 0, 0
+
+
+def _tells(said: list[str], part: str) -> bool:
+    """Whether what is said is prose in sentences: no code, no labels, no items of a list."""
+    size = sum(len(line.encode("utf-8", "surrogatepass")) for line in said)
+    items = sum(not line[0].isalpha() for line in said)
+    prose = form_of(part) is Form.PROSE and "|" not in part and items * 2 < len(said)
+    return prose and size >= ROUND_BYTES * len(said)
 
 
 def _speaks(passage: str) -> bool:

@@ -28,8 +28,12 @@ ACTED_WEIGHT: Final = 0.5
 MIN_WORDS: Final = 4
 """A shorter text is a label or an answer, of which many are equal."""
 REPLY_WORDS: Final = 6
-REPLY_WEIGHT: Final = 0.67
-"""What an answer to somebody counts that is shorter than that."""
+BRIEF_WEIGHT: Final = 0.67
+"""What a short text counts that was said before, and not just before."""
+PARTLY: Final = 0.2
+"""From so much likeness on a text says in part what an earlier one said: it is not quite new."""
+THOUGHT_WEIGHT: Final = 0.25
+"""What a new thought counts that nothing is said with: it may go on from the one before."""
 FEW_WORDS: Final = 20
 """Beside its reasoning a turn of fewer words gives no answer."""
 
@@ -58,7 +62,7 @@ class Turns:
 
     Attributes:
         same: turns in a row that say nearly the same.
-        stale: turns in a row that each say what an earlier one said.
+        stale: turns in a row that say what earlier ones said; one that says it in part is none.
         silent: turns in a row without a text, without a thought and without an action.
         musing: turns in a row that mostly think, do nothing, and say little.
         replies: turns in a row that say nearly the same, though others spoke between.
@@ -151,24 +155,27 @@ class Turns:
             self._answer(text, now)
         little = said.blank or text.words < FEW_WORDS or not fresh
         muses = said.thinks and little and not said.acts
-        self.musing = longer(self.musing, now) if muses else None
+        weight = THOUGHT_WEIGHT if said.blank and fresh else 1.0
+        self.musing = longer(self.musing, now, weight=weight) if muses else None
 
     def _compare(self, text: Sketch, now: Moment) -> bool:
         """Compare a text to those that its agent said before; whether one of them said the same."""
         texts = self._texts
-        period, grade = 0, 0.0
+        period, grade, partly = 0, 0.0, False
         for back, (agent, other, _) in enumerate(reversed(texts), 1):
-            if agent != self._agent:
+            if agent != self._agent or (back > NEAR and text.hashes != other.hashes):
                 continue
-            alike = _grade(text, other) if back <= NEAR or text.hashes == other.hashes else 0.0
-            if alike > grade:
-                period, grade = back, alike
-        if not grade:
-            self.same = self.stale = None
-        else:
+            alike = likeness(text, other)
+            partly |= alike >= PARTLY
+            if _graded(alike, text) > grade:
+                period, grade = back, _graded(alike, text)
+        if grade:
             before = texts[-period][2]
-            self.stale = longer(self.stale, before, period=max(period, _period(self.stale)))
+            weight = 1.0 if text.words >= SHORT_WORDS else BRIEF_WEIGHT
+            self.stale = longer(self.stale, before, max(period, _period(self.stale)), weight)
             self._again(text, before, grade if period == 1 else 0)
+        else:
+            self.same, self.stale = None, self.stale if partly else None
         texts.append((self._agent, text, now))
         del texts[:-MAX_TEXTS]
         return grade > 0
@@ -190,7 +197,7 @@ class Turns:
         if self._reply is not None and _grade(text, self._reply):
             replies = self.replies = self.replies or Spell(now, key=text.hashes)
             replies.count += 1
-            replies.weight += 1.0 if text.words >= SHORT_WORDS else REPLY_WEIGHT
+            replies.weight += 1.0 if text.words >= SHORT_WORDS else BRIEF_WEIGHT
         else:
             self.replies = None
         self._reply = text
@@ -201,7 +208,10 @@ def _grade(text: Sketch, other: Sketch) -> float:
 
     In steps: how near two long texts are is an estimate, on whose last digit nothing should hang.
     """
-    alike = likeness(text, other)
+    return _graded(likeness(text, other), text)
+
+
+def _graded(alike: float, text: Sketch) -> float:
     if alike < 1.0:
         return NEAR_WEIGHT if alike >= ALIKE[text.form] else 0.0
     return 1.0
@@ -211,11 +221,11 @@ def _period(spell: Spell | None) -> int:
     return 0 if spell is None else spell.period
 
 
-def longer(spell: Spell | None, now: Moment, *, period: int = 1) -> Spell:
+def longer(spell: Spell | None, now: Moment, period: int = 1, weight: float = 1.0) -> Spell:
     """Returns a spell that is one turn longer; a new one begins with `now`."""
     if spell is None:
-        return Spell(now, period=period)
+        return Spell(now, weight=weight, period=period)
     spell.count += 1
-    spell.weight += 1.0
+    spell.weight += weight
     spell.period = period
     return spell

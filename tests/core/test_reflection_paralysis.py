@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from otel_loopguard.core.model import MISSING, Kind, Sighting
@@ -108,7 +110,42 @@ def test_two_agents_who_agree_in_turn() -> None:
         "Great, thank you, we are proceeding.",
     )
     steps = [says(texts[n % 4], agent="ab"[n % 2]) for n in range(12)]
-    assert spoken(*steps) == [(10, NAME, "warning")]
+    assert spoken(*steps) == [(9, NAME, "warning")]
+
+
+CLOSING = (
+    "The report is finished, all of its tables are filled in and nothing at all is left to do.",
+    "There is nothing left to do here, since each chapter has been written and proof-read by now.",
+    "Once more: this job is over, the files are in place, and I have no further step to take.",
+)
+PARTLY = "The report is finished, all of its tables are filled in, and no step is missing any more."
+
+
+def in_turn(*texts: str, agents: str = "a") -> list[Sighting]:
+    return [says(text, agent=agents[n % len(agents)]) for n, text in enumerate(texts)]
+
+
+def test_a_few_texts_in_whatever_order() -> None:
+    one, two, three = CLOSING
+    assert spoken(*in_turn(one, two, one, three, two, three, one)) == [(7, NAME, "warning")]
+    assert spoken(*in_turn("Zur Sache.", one, two, one, two, one)) == [(6, NAME, "warning")]
+    assert spoken(*in_turn(*(text[:24] for text in (one, two) * 4)))[0] == (7, NAME, "warning")
+
+
+def test_what_was_said_in_part_is_not_new() -> None:
+    one, two, three = CLOSING
+    steps = in_turn(one, two, one, PARTLY, two, one)
+    assert spoken(*steps) == [(6, NAME, "warning")]
+    steps[3] = says(three, agent="a")
+    assert spoken(*steps) == []
+
+
+@pytest.mark.parametrize("agents", ["a", "ab"])
+def test_who_says_something_new_in_between_gets_on(agents: str) -> None:
+    texts: list[str] = []
+    for n in range(9):
+        texts += [CLOSING[0], " ".join(f"{word}{'xyz'[n % 3] * n}" for word in CLOSING[1].split())]
+    assert spoken(*in_turn(*texts, agents=agents)) == []
 
 
 def test_a_dialogue_that_says_new_things_is_none() -> None:
@@ -177,10 +214,9 @@ def test_different_thoughts_are_neither_silence_nor_paralysis() -> None:
 
 
 def test_a_turn_that_only_thinks_is_not_silent() -> None:
-    assert spoken(*[thinks(n, "") for n in range(6)]) == [
-        (3, NAME, "warning"),
-        (6, NAME, "warning"),
-    ]
+    assert spoken(*[thinks(n, "") for n in range(9)]) == []
+    assert spoken(*[thinks(n % 11, "") for n in range(16)])[0] == (12, NAME, "warning")
+    assert spoken(*[thinks(1, "") for n in range(4)])[0] == (3, NAME, "warning")
 
 
 def test_a_thought_stands_for_the_text_that_is_missing() -> None:
@@ -225,6 +261,12 @@ def test_equal_answers_that_are_fine(steps: list[Sighting]) -> None:
 )
 def test_a_chant(text: str, severity: str) -> None:
     assert spoken(says(text)) == [(1, NAME, severity)]
+
+
+def test_a_text_that_goes_round_is_never_critical() -> None:
+    sentences = ("I check the list of names once more", "Now the answer", "Wait, the list first")
+    text = ". ".join(random.Random(1).choices(sentences, k=300))
+    assert spoken(says("", thought=text)) == [(1, NAME, "warning")]
 
 
 def test_a_chant_in_the_reasoning() -> None:

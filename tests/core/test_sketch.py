@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,6 +139,72 @@ def test_a_passage_again_and_again_up_to_the_end_is_a_chant(passage: str, copies
 )  # fmt: skip
 def test_chants(text: str, period: int) -> None:
     assert chant(text)[1] == period
+
+
+DOUBTS = (
+    "Wait, the name of the key has to be checked once more",
+    "I only draft the answer now",
+    "Hold on, did I say that the file is new",
+    "The summary should be short",
+)
+GERMAN = (
+    "Moment, den Namen des Schl\u00fcssels muss ich noch einmal pr\u00fcfen",
+    "Jetzt schreibe ich die Antwort",
+    "Habe ich gesagt, dass die Datei neu ist",
+)
+JAPANESE = ("もう一度キーの名前を確認します", "いや、先にファイルを見ます", "では回答を書きます")
+
+
+def at_random(sentences: tuple[str, ...], count: int, end: str = ". ", seed: int = 1) -> str:
+    """Sentences in an order that never repeats."""
+    return end.join(random.Random(seed).choices(sentences, k=count)) + end
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(at_random(DOUBTS, 90), id="four sentences in whatever order"),
+        pytest.param(at_random(DOUBTS, 90, "\n\n"), id="each a paragraph"),
+        pytest.param(at_random(DOUBTS[:2], 60), id="two sentences"),
+        pytest.param(at_random((*DOUBTS, "Hm"), 120), id="with an interjection"),
+        pytest.param(PLAN * 9 + at_random(DOUBTS, 60), id="after a start"),
+        pytest.param(at_random(DOUBTS, 90)[:-9], id="cut off"),
+        pytest.param(at_random(GERMAN, 90), id="German"),
+        pytest.param(at_random(JAPANESE, 150, "\u3002"), id="Japanese"),
+        pytest.param(at_random(DOUBTS + GERMAN, 150), id="seven sentences"),
+    ],
+)  # fmt: skip
+def test_a_text_that_goes_round(text: str) -> None:
+    length, passage = chant(text)
+    assert 600 <= length <= 1_800
+    assert passage * 4 <= length
+
+
+def hanoi(disks: int, start: str = "A", over: str = "B", to: str = "C") -> list[str]:
+    """The moves that bring a tower from one peg to another."""
+    if not disks:
+        return []
+    move = f"Move disk {disks} from peg {start} to peg {to}"
+    return [*hanoi(disks - 1, start, to, over), move, *hanoi(disks - 1, over, start, to)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(at_random(DOUBTS, 12), id="not for long"),
+        pytest.param(at_random(DOUBTS, 90) + "All right, here it is: the file is new, that is all",
+                     id="it ended"),
+        pytest.param(at_random(("positive", "negative", "no opinion"), 300, "\n"), id="labels"),
+        pytest.param(at_random(tuple(f"- {each}" for each in DOUBTS), 90, "\n"), id="items"),
+        pytest.param(at_random(tuple(f"{each} |" for each in DOUBTS), 90, "\n"), id="rows"),
+        pytest.param(at_random(tuple(f"f(x) = [y]; // {e}" for e in DOUBTS), 90, "\n"), id="code"),
+        pytest.param(". ".join(f"{DOUBTS[n % 3]}{', no. ' * (n % 9 == 5)}{n * (n % 9 == 5) or ''}"
+                               for n in range(90)), id="something new now and then"),
+        pytest.param("\n".join(hanoi(6)), id="moves of a game"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_round(text: str) -> None:
+    assert chant(text) == (0, 0)
 
 
 @pytest.mark.parametrize(

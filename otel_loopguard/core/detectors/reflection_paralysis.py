@@ -19,7 +19,7 @@ _EVIDENCE: Final = {
     "same": "{} turns in a row said nearly the same, and nothing new was done",
     "silent": "{} turns in a row said nothing and did nothing",
     "musing": "{} turns in a row mostly thought, said little and did nothing",
-    "stale": "for {} turns in a row each said what an earlier one had said",
+    "stale": "{} turns said what an earlier one had said, and nothing new was said or done",
     "circling": "{} turns in a dialogue came back to what was said, and nobody did anything",
     "replies": "{} answers in a row were nearly the same, whatever was said between",
 }
@@ -32,9 +32,9 @@ class ReflectionParalysis:
 
     Sources: the monologue rules of OpenHands (3 turns), chanting rules of gemini-cli and OpenRouter
     (4 exact copies), and the cases of tests/cases.
-    Catches: the same announcement three times, nothing done; one passage repeated to the end of an
-    answer. Leaves alone: equal texts between calls that bring something new; tables, lists whose
-    rows differ, labels such as "yes", and answers to different questions.
+    Catches: the same announcement three times, or a few in turn, nothing done; an answer that goes
+    round among a few sentences up to its end. Leaves alone: equal texts between calls that bring
+    news; tables, lists whose rows differ, labels such as "yes", answers to different questions.
     """
 
     only_repeats: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class ReflectionParalysis:
     critical: int = field(default=5, metadata={"doc": "turns that say nothing new: critical"})
     replies: int = field(default=4, metadata={"doc": "long equal answers: warning; 0 for never"})
     circling: int = field(default=4, metadata={"doc": "turns of agents: warning; 0 for never"})
-    cycle: int = field(default=6, metadata={"doc": "turns said before: warning; 0 for never"})
+    cycle: int = field(default=3, metadata={"doc": "turns said before: warning; 0 for never"})
     chant_warning: int = field(default=60, metadata={"doc": "characters of a chant: warning"})
     chant_critical: int = field(default=2000, metadata={"doc": "characters of a chant: critical"})
 
