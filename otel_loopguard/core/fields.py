@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from otel_loopguard.core.model import Outcome
 from otel_loopguard.core.phrases import failure_text_kind, is_acknowledgement
 from otel_loopguard.core.sizes import SHORT
-from otel_loopguard.core.words import ACKS, ENTITY_STATES, STATES
+from otel_loopguard.core.words import ACKS, ENTITY_STATES, STATES, VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,13 +30,34 @@ _CODES: Final = {
     422: Outcome.INVALID_ARGS,
     451: Outcome.REFUSED,
 }
+_DECISIONS: Final = ("decision", "permissiondecision", "behavior", "effect")
+_LEAVE: Final = ("allow", "allowed", "permitted", "authorized", "isallowed")
+_REASONS: Final = frozenset(
+    {
+        *("reason", "reasons", "message", "detail", "details", "explanation", "policy", "rule"),
+        *(
+            "permissiondecisionreason",
+            "code",
+            "type",
+            "category",
+            "guidance",
+            "hint",
+            "hookeventname",
+        ),
+    }
+)
 _COLLECTIONS: Final = frozenset(
     {
         *("results", "items", "data", "matches", "hits", "rows", "records", "documents"),
         *("entries", "files", "events", "output", "content"),
     }
 )
-_INNER: Final = ("result", "output", "content", "data", "text", "message", "response")
+_INNER: Final = frozenset(
+    {
+        *("result", "output", "content", "data", "text", "message", "response"),
+        "hookspecificoutput",
+    }
+)
 _AROUND: Final = frozenset(
     {
         *("query", "q", "page", "pagesize", "perpage", "limit", "offset", "cursor", "next"),
@@ -111,6 +132,16 @@ def _cut_off(fields: Fields) -> Outcome | None:
     return Outcome.TRUNCATED if is_length else None
 
 
+def _barred(fields: Fields) -> Outcome | None:
+    """A gate that says no, and why; what else is said would be about something that was judged."""
+    words = (fields.get(key) for key in _DECISIONS)
+    no = any(isinstance(word, str) and word.strip().lower() in VERDICTS for word in words)
+    if not no and not _any_is(fields, _LEAVE, value=False):
+        return None
+    rest = fields.keys() - {*_DECISIONS, *_LEAVE}
+    return Outcome.REFUSED if rest <= _REASONS else None
+
+
 def _stated(fields: Fields) -> Outcome | None:
     for key in ("status", "state", "phase", "jobstatus", "taskstatus", "runstatus"):
         word = fields.get(key)
@@ -174,6 +205,7 @@ _RULES: Final[tuple[Callable[[Fields], Outcome | None], ...]] = (
     _coded,
     _exited,
     _cut_off,
+    _barred,
     _stated,
     _waiting,
     _barren,

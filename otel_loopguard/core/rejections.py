@@ -19,6 +19,8 @@ TURNED_DOWN: Final = frozenset({Outcome.REFUSED, Outcome.UNKNOWN_TOOL, Outcome.I
 MAX_TOOLS: Final = 16
 NEAR: Final = 10
 """Beyond so many rounds the next rejection is a new story."""
+ASKED_WEIGHT: Final = 0.5
+"""What one counts that came after a wait, if a model was asked meanwhile: it did not only wait."""
 ANY: Final = "*"
 """Stands for all tools."""
 
@@ -49,12 +51,18 @@ class Rejected:
         if self.times and self.latest.iteration == now.iteration:
             return
         self.times += 1
-        self.weight += WAIT_WEIGHT if now.waited(step, self.latest) else 1.0
+        self.weight += _weight(step, now, self.latest)
         text = step.masked_key or step.result_key
         self.same = self.same + 1 if text is not None and text == self.text else 1
         self.text, self.latest = text, now
         if len(self.tools) < MAX_TOOLS:
             self.tools |= {step.action}
+
+
+def _weight(step: Step, now: Moment, latest: Moment) -> float:
+    if not now.waited(step, latest):
+        return 1.0
+    return ASKED_WEIGHT if now.model_ns > latest.model_ns else WAIT_WEIGHT
 
 
 class Rejections:

@@ -172,6 +172,11 @@ STATES: Final = {
 }
 """What a field such as `status` says, with `_` for spaces and hyphens."""
 
+VERDICTS: Final = frozenset(
+    {"block", "deny", "forbid", "disallow", "refuse", "denied", "forbidden"}
+)
+"""What a gate decides that lets a call not pass."""
+
 ENTITY_STATES: Final = frozenset(
     {"pending", "waiting", "scheduled", "starting", "started", "submitted", "ongoing", "working"}
 )

@@ -290,6 +290,18 @@ STRUCTURES = [
     ({"status": "denied"}, REFUSED),
     ({"status": "blocked", "reason": "policy"}, REFUSED),
     ({"status": "unblocked"}, OK),
+    ({"decision": "block", "reason": "the review returned nothing"}, REFUSED),
+    ({"permissionDecision": "DENY", "permissionDecisionReason": "outside the workspace"}, REFUSED),
+    ({"allowed": False, "policy": 7}, REFUSED),
+    (
+        {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}},
+        REFUSED,
+    ),
+    ({"decision": "approve", "reason": "fine"}, OK),
+    ({"decision": "deny", "applicant": 12, "score": 0.3}, OK),  # about somebody, not about the call
+    ({"decision": "reject", "reason": "the tone is too formal"}, OK),  # a critic's word
+    ({"url": "https://example.org/a", "allowed": False}, OK),
+    ({"decision": 3, "reason": "x"}, OK),
     ({"denied": 0, "allowed": 3}, OK),
     # truncated
     ({"truncated": True, "text": "abc"}, TRUNCATED),

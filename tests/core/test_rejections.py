@@ -87,6 +87,23 @@ def test_who_waits_for_an_approval_may_ask_again() -> None:
     assert utterances(steps) == []
 
 
+def test_a_model_that_is_asked_meanwhile_does_not_only_wait() -> None:
+    """Its turn ends again and again, and a gate that takes its time will not have it."""
+    steps: list[Sighting] = []
+    for number in range(6):
+        at = START + number * 60 * SECOND
+        said = ("All of it is done.", "I am finished; nothing is left.", "Done.")[number % 3]
+        steps += [
+            seen(Kind.MODEL, result=said, start_ns=at, end_ns=at + SECOND),
+            refused(0, "stop", start_ns=at + 50 * SECOND, end_ns=at + 50 * SECOND),
+        ]
+    assert utterances(steps) == [(10, "guardrail_loop", "warning")]
+    assert utterances(steps[:8]) == []
+    told = [each._replace(outcome=None, result='{"decision": "block", "reason": "no review"}')
+            if each.kind is Kind.TOOL else each for each in steps]  # fmt: skip
+    assert utterances(told) == [(10, "guardrail_loop", "warning")]
+
+
 def test_each_agent_may_be_refused_once() -> None:
     steps = [refused(number, agent=f"agent {number}") for number in range(6)]
     assert utterances(steps) == []
