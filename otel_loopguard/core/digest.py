@@ -78,7 +78,7 @@ def digest(
     else:
         outcome, size, said = _of_other(sighting, outcome, size)
     if handoffs is not None or kind in HANDS_OVER:
-        target, task = handed_over(sighting, agent, args_key, handoffs)
+        target, task = handed_over(sighting, agent, size, handoffs)
     # By position: a name for each takes three times as long.
     return Step(
         kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,

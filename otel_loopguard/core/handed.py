@@ -17,7 +17,7 @@ _TOOL: Final = Kind.TOOL
 
 
 def handed_over(
-    sighting: Sighting, agent: str | None, args_key: str | None, handoffs: Handoffs | None
+    sighting: Sighting, agent: str | None, size: int | None, handoffs: Handoffs | None
 ) -> tuple[str | None, Task | None]:
     """To whom a step hands over, and what that agent is to do, as far as it says so."""
     kind, action, args = sighting.kind, sighting.action, sighting.args
@@ -25,6 +25,6 @@ def handed_over(
         return action, task_of(args)
     if handoffs is None or kind is not _TOOL:
         return None, None
-    target = handoffs.named(sighting.agent or agent, action, values_of(args))
-    knows = target is not None or handoffs.passes(args_key)
-    return target, task_of(args) if knows else None
+    target = handoffs.named(agent, action, values_of(args))
+    asks = target is not None or handoffs.baton.may_pass(agent, size)
+    return target, task_of(args) if asks else None

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Step
+from otel_loopguard.core.passing import Baton
 from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT, Recent, remember
 from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.streaks import BARE
-from otel_loopguard.core.tasks import MIN_WORDS, names
+from otel_loopguard.core.tasks import ALIKE, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 MAX_ERRANDS: Final = 32
 MAX_AGENTS: Final = 32
 MAX_KNOWN: Final = 128
-ALIKE: Final = 0.5
-"""The share of words from which on two instructions that name the same things are the same."""
 FEW: Final = 3
 """Among so many agents hand-overs go round; among more they may be spread."""
 MUCH: Final = 3
@@ -98,41 +97,25 @@ class Relay(NamedTuple):
     first: Moment
 
 
-class Passing(NamedTuple):
-    """One task that is passed on from agent to agent.
-
-    Attributes:
-        key: the instruction's digest.
-        hops: how many agents in a row have passed it on.
-        holder: who has it now; None until somebody acts.
-        first: the first hop.
-    """
-
-    key: str
-    hops: int
-    holder: str | None
-    first: Moment
-
-
 class Handoffs:
     """The hand-overs of one run and of those nested in it. Bounded.
 
     Attributes:
         errand: the errand that the newest step gave, or showed to be one; None if it did not.
-        passing: the task that the newest step passed on; None if it did not.
+        baton: the task that is passed on.
         relay: the hand-overs since somebody did anything else; None if there was none.
         alerts: what was last said about them.
     """
 
     __slots__ = (
-        "_agents", "_errands", "_given", "_known", "_last", "_movers", "_news", "_passing", "_word",
-        "alerts", "errand", "passing", "relay",
+        "_agents", "_errands", "_given", "_known", "_last", "_movers", "_news", "_word", "alerts",
+        "baton", "errand", "relay",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.alerts = Alerts()
         self.errand: Errand | None = None
-        self.passing: Passing | None = None
+        self.baton = Baton()
         self._agents: dict[str, int] = {}  # and how much was new in their own words
         self._errands: list[Errand] = []
         self._known: Recent[str, None] = Recent(MAX_KNOWN)
@@ -140,15 +123,14 @@ class Handoffs:
         self._movers: dict[str, None] = {}
         self._last: tuple[Step, Moment] | None = None
         self._news = 0
-        self._passing: Passing | None = None
         self._word: str | None = None
         self.relay: Relay | None = None
 
     def clear(self) -> None:
         """A user turn: what was handed over before it is void."""
         self._errands.clear()
-        self._given = self._last = self._passing = None
-        self.errand = self.passing = self.relay = None
+        self.baton.drop()
+        self._given = self._last = self.errand = self.relay = None
 
     def named(self, caller: str | None, action: str, words: Iterable[object]) -> str | None:
         """The agent that a call names: as one of its arguments' values, or in the tool's name."""
@@ -161,13 +143,9 @@ class Handoffs:
         brief = step.target is not None and (step.size or 0) <= SHORT
         return brief and step.action in self._movers
 
-    def passes(self, args_key: str | None) -> bool:
-        """Whether a call would pass on the task that is under way."""
-        return self._passing is not None and self._passing.key == args_key
-
     def add(self, step: Step, now: Moment) -> None:
         """Take one step of any of the runs."""
-        self.errand = self.passing = None
+        self.errand = self.baton.passed = None
         agent = step.agent
         if agent is None:
             self._news += step.kind is Kind.EFFECT
@@ -178,7 +156,7 @@ class Handoffs:
         self._take_over(agent, is_new=agent not in self._agents)
         remember(self._agents, agent, self._agents.get(agent, 0), MAX_AGENTS)
         if step.kind in _ENDS and self._is_end(agent, step):
-            self._passing = None
+            self.baton.drop()
         else:
             self._hand_over(agent, step, now)
         self._learn(agent, step)
@@ -190,7 +168,7 @@ class Handoffs:
             self._given = step.target
             self._hand_on(agent, step, now)
         if step.kind in _HANDS_OVER:
-            self._pass_on(step, now)
+            self.baton.take(step, now)
 
     def _is_end(self, agent: str, step: Step) -> bool:
         """Whether a call is the end of an errand whose start was seen."""
@@ -213,9 +191,8 @@ class Handoffs:
         if self._given != agent and last.kind is Kind.MODEL and last.size:
             self._say(last, agent, when)
         self._given = None
-        passing = self._passing
-        if passing is not None and (is_new or last.target == agent):
-            self._passing = passing._replace(holder=agent)
+        if is_new or last.target == agent:
+            self.baton.taken_by(agent)
 
     def _give(self, caller: str, target: str, step: Step, now: Moment) -> None:
         key, task, errands = step.args_key or step.action, step.task, self._errands
@@ -248,17 +225,6 @@ class Handoffs:
         before = 0 if self._last is None else self._last[1].end_ns
         return WAIT_WEIGHT if 0 < before <= step.start_ns - WAIT_NS else 1.0
 
-    def _pass_on(self, step: Step, now: Moment) -> None:
-        passing, key = self._passing, step.args_key
-        if key is None or (step.kind is Kind.TOOL and (step.size or 0) > SHORT):
-            self._passing = None
-        elif passing is not None and passing.key == key and passing.holder == step.agent:
-            self._passing = passing._replace(hops=passing.hops + 1, holder=None)
-            if step.task is not None and len(step.task.words) >= MIN_WORDS:
-                self.passing = self._passing
-        else:
-            self._passing = Passing(key, 1, None, now)
-
     def _learn(self, agent: str, step: Step) -> None:
         """Take note of what is new to all: a result, a text, a change to the world, a wait."""
         key = step.args_key if step.kind is Kind.HANDOFF else step.result_key
@@ -272,7 +238,7 @@ class Handoffs:
             elif step.target is None:
                 self.relay = None
             if step.kind is not Kind.HANDOFF and (step.size or 0) > SHORT:
-                self._passing = None  # the one who has the task does something about it
+                self.baton.drop()  # the one who has the task does something about it
 
     def _changes(self, step: Step) -> bool:
         """Whether a call may have changed something: a new one that says no more than "done"."""

@@ -18,6 +18,8 @@ MAX_CHARS: Final = 4_000
 """How much of an instruction is looked at, from its start."""
 MIN_WORDS: Final = 4
 """An instruction of fewer longer words says too little to be compared by its words."""
+ALIKE: Final = 0.5
+"""The share of words from which on two instructions that name the same things are the same."""
 SPECIFIC: Final = 12
 """From so many longer words on an instruction says what to do, even if it names nothing."""
 SHORTEST: Final = 2
@@ -32,6 +34,7 @@ _QUOTED: Final = Pattern(
 _WORD: Final = Pattern(r"\w+")
 _EDGES: Final = "'\".,:;!?()[]{}<>*`\u2018\u2019\u201c\u201d\u3001\u3002\uff0c\uff1a\uff01\uff1f"
 _STOPS: Final = (".", "!", "?", ":", "\u3002", "\uff01", "\uff1f")
+_JOINED: Final = str.maketrans(" -", "__")
 _UNSPACED: Final = "\u2e80"  # from here on scripts put no spaces between words
 
 
@@ -88,14 +91,15 @@ def values_of(args: object) -> Iterable[object]:
 def _names(text: str) -> list[str]:
     """Words that name something: with a digit, a slash or an underscore, or a capital inside."""
     found: list[str] = []
-    begins = True
-    for raw in text.split():
-        word = raw.strip(_EDGES)
-        if any(map(str.isdigit, word)) or "_" in word or "/" in word[1:-1]:
-            found.append(word.lower())
-        elif word[:1].isupper() and not begins and not _is_acronym(word):
-            found.append(word.partition("'")[0].partition("\u2019")[0].lower())
-        begins = raw.endswith(_STOPS)
+    for line in text.splitlines():
+        begins = True
+        for raw in line.split():
+            word = raw.strip(_EDGES)
+            if any(map(str.isdigit, word)) or "_" in word or "/" in word[1:-1]:
+                found.append(word.lower())
+            elif word[:1].isupper() and not begins and not _is_acronym(word):
+                found.append(word.partition("'")[0].partition("\u2019")[0].lower())
+            begins = raw.endswith(_STOPS)
     return found
 
 
@@ -115,10 +119,20 @@ def _words(text: str) -> list[str]:
 
 
 def names(agent: str, action: str, words: Iterable[object]) -> bool:
-    """Whether a call names an agent: as one of the arguments' values, or within the tool's name."""
-    if any(type(word) is str and word == agent for word in words):
+    """Whether a call names an agent: as one of the arguments' values, or within the tool's name.
+
+    However it is written: a tool `transfer_to_support_agent` names the `Support Agent`.
+    """
+    name, longest = _plain(agent), len(agent) + 1
+    if any(type(word) is str and len(word) <= longest and _plain(word) == name for word in words):
         return True
-    start, end = action.find(agent), action.find(agent) + len(agent)
-    if start < 0 or len(agent) < SHORTEST:
+    if len(name) < SHORTEST:
         return False
-    return not any(map(str.isalnum, action[max(0, start - 1) : start] + action[end : end + 1]))
+    action = _plain(action)
+    start, end = action.find(name), action.find(name) + len(name)
+    around = action[max(0, start - 1) : start] + action[end : end + 1]
+    return start >= 0 and not any(map(str.isalnum, around))
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("@").lower().translate(_JOINED)

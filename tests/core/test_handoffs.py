@@ -244,6 +244,10 @@ def test_a_call_names_an_agent_by_a_value_or_in_the_tools_name() -> None:
     assert names("writer", "transfer_to_writer", ())
     assert names("writer", "delegate", ["task", "writer"])
     assert names("support desk", "ask:support desk", [])
+    assert names("Support Desk", "transfer_to_support_desk", [])
+    assert names("product-owner", "notify", ["@Product_Owner"])
+    assert not names("Support Desk", "transfer_to_support_desks", [])
+    assert not names("Adam", "notify", ["Adamant"])
     assert not names("writer", "rewriter", ())
     assert not names("writer", "search", ["a writer of novels"])
     assert not names("a", "transfer_to_a", ())
@@ -282,6 +286,70 @@ def test_each_agent_passes_the_task_on_to_a_new_one() -> None:
         (6, "delegation_loop", "critical"),
         (12, "delegation_loop", "critical"),
     ]
+
+
+def chain(tasks: Sequence[str], *, notes: Sequence[str], work_at: int = -1) -> list[Sighting]:
+    """Each agent starts the next one by a tool, which the framework then hands over to."""
+    steps = [hand(tasks[0], "agent 0", "main")]
+    for number, (task, note) in enumerate(zip(tasks, notes, strict=True)):
+        agent, target = f"agent {number}", f"agent {number + 1}"
+        started = Sighting(
+            Kind.TOOL,
+            "start",
+            args={"type": "general", "prompt": task},
+            result=f"started: {hash(task)}{number}",
+            agent=agent,
+        )
+        if number == work_at:
+            steps.append(call("save", f"row {number}", "ok", agent=agent))
+        steps += [started, say("It runs in the background.", agent), hand(note, target, agent)]
+    return steps
+
+
+LONGER = (
+    "Recherchiere, wie die Wiederholungen in allen Diensten eingestellt sind, und nenne die Zeile.",
+    "Finde heraus, wie die Wiederholungen in allen Diensten eingestellt sind; nenne die Zeile.",
+    "Recherchiere bitte, wie Wiederholungen in allen Diensten eingestellt sind, nenne eine Zeile.",
+)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "notes"),
+    [
+        pytest.param([TASK] * 5, [TASK] * 5, id="the same text all along"),
+        pytest.param([TASK] * 5, ["check it"] * 5, id="the hand-off says something else"),
+        pytest.param(list(REWORDED), list(REWORDED), id="reworded each time"),
+        pytest.param([LONGER[n % 3] for n in range(5)], [""] * 5, id="reworded in German"),
+        pytest.param(
+            ["查一下所有服务的重试是怎么配置的, 报告文件和行号。"] * 5, [""] * 5, id="Chinese"
+        ),
+    ],
+)
+def test_a_task_is_passed_on_by_tools_and_hand_offs_in_turn(
+    tasks: list[str], notes: list[str]
+) -> None:
+    assert spoken(chain(tasks, notes=notes))[0] == (8, "delegation_loop", "warning")
+    assert [at for at, _, _ in spoken(chain(tasks, notes=notes, work_at=2))] == []
+
+
+def test_who_passes_a_task_on_may_divide_it() -> None:
+    parts = [f"{TASK} Only branch {number}." for number in range(9)]
+    assert spoken(chain(parts, notes=["go on"] * 9)) == []
+    others = [f"Do the {name} part." for name in ("first", "legal", "price", "last", "text")]
+    assert spoken(chain(others, notes=others)) == []
+
+
+def test_messages_that_thank_for_messages() -> None:
+    thanks = ("Thank you, noted.", "With pleasure!", "Nothing else from me.", "I stay on call.")
+    steps = [hand("Please translate the note.", "Worker", "Lead"), work(1, "Worker")]
+    for number in range(9):
+        sent = {"session": "@worker" if number % 2 else "lead", "text": thanks[number * 7 % 4]}
+        agent, target = ("Lead", "Worker") if number % 2 else ("Worker", "Lead")
+        told = Sighting(Kind.TOOL, "send", args=sent, result='{"status":"ok"}', agent=agent)
+        steps += [told, say(thanks[number * 5 % 4], target)]
+    assert [at <= 18 for at, _, _ in spoken(steps)][:1] == [True]
+    steps[10:10] = [work(2, "Lead")]
+    assert spoken(steps) == []
 
 
 def test_tasks_that_get_smaller_are_divided_not_passed_on() -> None:

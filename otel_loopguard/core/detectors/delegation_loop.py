@@ -57,7 +57,7 @@ class DelegationLoop:
         )
 
     def _round(self, handoffs: Handoffs) -> _Round | None:
-        passing, errand, relay = handoffs.passing, handoffs.errand, handoffs.relay
+        passing, errand, relay = handoffs.baton.passed, handoffs.errand, handoffs.relay
         if passing and passing.hops >= self.hops_warning:
             said = f"{passing.hops} agents in a row passed the same task on"
             limits, key = (self.hops_warning, self.hops_critical), f"passed:{passing.key}"
