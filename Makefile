@@ -26,8 +26,8 @@ $(READY): pyproject.toml .ci/locks/uv.txt .ci/locks/dev.txt
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY) ## A looping agent, offline, and its trace; JAEGER=1 sends it to a running `make jaeger`
-	@$(BIN)/python examples/demo/run.py
+demo: $(READY) ## A looping agent, offline, and its trace; ACTION=nudge or break breaks its loop; JAEGER=1 sends it to a running `make jaeger`
+	@$(BIN)/python examples/demo/run.py $(if $(ACTION),--action $(ACTION))
 
 test: $(READY) ## All tests but e2e
 	$(BIN)/python -m pytest -m "not e2e"

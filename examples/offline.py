@@ -12,12 +12,20 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).resolve().parent
 AGENTS = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/agent.py")))
+"""Agents that are watched."""
+BREAKING = tuple(sorted(f"breaking/{path.stem}" for path in EXAMPLES.glob("breaking/*.py")))
+"""Agents whose loops can be broken: they know what a stop is."""
+
+
+def script(agent: str) -> Path:
+    """The file that an agent is in."""
+    return EXAMPLES / (f"{agent}.py" if agent in BREAKING else f"{agent}/agent.py")
 
 
 def command(agent: str) -> list[str]:
     """What a user would type: `opentelemetry-instrument python agent.py`."""
     tool = Path(sys.executable).with_name("opentelemetry-instrument")
-    return [str(tool), sys.executable, str(EXAMPLES / agent / "agent.py")]
+    return [str(tool), sys.executable, str(script(agent))]
 
 
 def environment(model: ScriptedModel, scenario: str, **more: str) -> dict[str, str]:

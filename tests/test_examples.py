@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from examples.offline import AGENTS
+from examples.offline import AGENTS, BREAKING
 from otel_loopguard.dialects.otlp import spans
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def recorded() -> list[SpanView]:
-    with TRACES.open(encoding="utf-8") as lines:
+def recorded(file: Path = TRACES) -> list[SpanView]:
+    with file.open(encoding="utf-8") as lines:
         return list(spans(lines))
 
 
@@ -69,6 +69,47 @@ def test_an_example_shows_exactly_its_findings(
     assert done.stdout.count("DEADLOCK hard_loop") == len(repeats)
     assert f"deadlock events: {len(repeats)}" in done.stdout
     assert "build/demo/traces.jsonl" in done.stdout
+
+
+def of_kind(found: list[SpanView], kind: str) -> list[SpanView]:
+    return [span for span in found if span.attributes.get("gen_ai.operation.name") == kind]
+
+
+@pytest.mark.parametrize("action", ["nudge", "break"])
+@pytest.mark.parametrize("agent", BREAKING)
+def test_an_example_breaks_its_loop(agent: str, action: str) -> None:
+    done = run(agent, "--action", action, COLUMNS="160")
+
+    assert done.returncode == 0, done.stderr
+    observed, broken = (recorded(TRACES.with_name(f"{name}.jsonl")) for name in ("observe", action))
+    assert len(of_kind(observed, "execute_tool")) == 12
+    held = [span for span in broken if "loopguard.intervention" in span.attributes]
+    assert len(of_kind(broken, "execute_tool")) - len(held) == 3
+    assert len(held) == (1 if action == "nudge" else 3)
+    said = [line for line in done.stdout.splitlines() if "the agent says" in line]
+    assert "Finished after 12 turns." in said[0]
+    if action == "nudge":
+        assert "Finished after 4 turns." in said[1]
+    else:
+        assert "stopped: hard_loop: search_orders was called 3 times" in said[1]
+        (root,) = of_kind(broken, "invoke_agent")
+        assert root.attributes["loopguard.end_reason"] == "deadlock"
+    fewer = len(of_kind(observed, "chat")) - len(of_kind(broken, "chat"))
+    expected = (
+        f"observe -> {action} saved 9 tool calls, {fewer} model calls, {120 * fewer:,} tokens"
+    )
+    assert expected in done.stdout
+    assert done.stdout.count("NOT MADE") == len(held)
+
+
+@pytest.mark.parametrize(("columns", "beside"), [("160", True), ("80", False)])
+def test_two_traces_are_side_by_side_where_there_is_room(columns: str, *, beside: bool) -> None:
+    done = run("breaking/decorated", "--action", "shadow", COLUMNS=columns)
+    names = [line for line in done.stdout.splitlines() if line.startswith("observe: ")]
+    assert done.returncode == 0, done.stderr
+    assert ["shadow: 12 tool calls" in line for line in names] == [beside]
+    assert "saved 0 tool calls" in done.stdout
+    assert done.stdout.count("would not be made") == 9
 
 
 def test_the_recorded_trace_is_otlp_json() -> None:

@@ -1,10 +1,11 @@
 """Run an example agent offline and show what the guard saw.
 
-    python examples/demo/run.py [AGENT] [--model SCENARIO]
+    python examples/demo/run.py [AGENT] [--model SCENARIO] [--action nudge|break|shadow]
 
 The agent is one of the folders beside this one. It runs as `opentelemetry-instrument python
 agent.py`, against a scripted model; its trace goes to build/demo/traces.jsonl, as OTLP in JSON, and
-with JAEGER=1 to the Jaeger that `make jaeger` started.
+with JAEGER=1 to the Jaeger that `make jaeger` started. With an action an agent of examples/breaking
+runs twice, first observed only, and the two traces are compared.
 """
 
 from __future__ import annotations
@@ -21,21 +22,32 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from examples.offline import AGENTS, command, environment  # noqa: E402
+from examples.demo.compare import comparison  # noqa: E402
+from examples.offline import AGENTS, BREAKING, command, environment, script  # noqa: E402
 from examples.scripted_model import ScriptedModel  # noqa: E402
 
 OTLP = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
 JAEGER_UI = os.environ.get("JAEGER_UI", "http://127.0.0.1:16686")
 TRACES = ROOT / "build" / "demo" / "traces.jsonl"
+MARKER = "was not made"
+"""In each note to the model."""
+MODELS = {None: "loop-8", "nudge": "nudge-12", "break": "loop-12", "shadow": "loop-12"}
+"""What the model does: with `nudge` it reads the note, with `break` it ignores all notes."""
 
 
-def run(agent: str, scenario: str, *, jaeger: bool) -> int:
+def run(
+    agent: str, scenario: str, *, jaeger: bool, action: str = "observe", to: Path = TRACES
+) -> int:
     """Run the agent; its batches of spans go to the file, all else that it prints is shown."""
     where = {"OTEL_TRACES_EXPORTER": "otlp_json_file,otlp" if jaeger else "otlp_json_file"}
+    where["OTEL_LOOPGUARD_ACTION"] = action
     if jaeger:
         where["OTEL_EXPORTER_OTLP_ENDPOINT"] = OTLP
-    TRACES.parent.mkdir(parents=True, exist_ok=True)
-    with ScriptedModel(latency_s=0.05) as model, TRACES.open("w", encoding="utf-8") as traces:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        ScriptedModel(latency_s=0.05, marker=MARKER) as model,
+        to.open("w", encoding="utf-8") as traces,
+    ):
         process = subprocess.Popen(
             command(agent),
             env=environment(model, scenario, **where),
@@ -77,17 +89,36 @@ def deadlocks() -> list[tuple[str, str]]:
     return found
 
 
+def run_twice(agent: str, scenario: str, action: str, *, jaeger: bool) -> int:
+    """Run the agent observed only, then with its loop broken, and print the two side by side."""
+    files = {name: TRACES.with_name(f"{name}.jsonl") for name in ("observe", action)}
+    for name, file in files.items():
+        print(f"OTEL_LOOPGUARD_ACTION={name}", flush=True)
+        code = run(agent, scenario, jaeger=jaeger, action=name, to=file)
+        if code:
+            return code
+    comparison(files)
+    kept = " and ".join(str(file.relative_to(ROOT)) for file in files.values())
+    print(f"The traces are in {kept}.")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("agent", nargs="?", default="openai_loop", choices=AGENTS)
-    parser.add_argument("--model", default="loop-8", help="what the scripted model does")
+    parser.add_argument("agent", nargs="?", choices=(*AGENTS, *BREAKING))
+    parser.add_argument("--model", help="what the scripted model does")
+    parser.add_argument("--action", choices=("nudge", "break", "shadow"), help="break the loop")
     options = parser.parse_args()
+    agent = options.agent or ("breaking/openai_loop" if options.action else "openai_loop")
+    scenario = options.model or MODELS[options.action]
     jaeger = os.environ.get("JAEGER", "") not in ("", "0")
     if jaeger and not is_up(JAEGER_UI):
         print(f"There is no Jaeger at {JAEGER_UI}: start one with `make jaeger`.", file=sys.stderr)
         return 1
-    print(f"opentelemetry-instrument python examples/{options.agent}/agent.py", flush=True)
-    code = run(options.agent, options.model, jaeger=jaeger)
+    print(f"opentelemetry-instrument python {script(agent).relative_to(ROOT)}", flush=True)
+    if options.action is not None:
+        return run_twice(agent, scenario, options.action, jaeger=jaeger)
+    code = run(agent, scenario, jaeger=jaeger)
     if code:
         return code
     subprocess.run([sys.executable, "-m", "otel_loopguard.cli", "tree", TRACES], check=False)

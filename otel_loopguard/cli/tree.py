@@ -42,6 +42,18 @@ _DRAWING: Final = """\
 """How an SVG of the tree is laid out: as rich lays it out, without fonts from elsewhere."""
 
 
+def trees(found: Sequence[SpanView]) -> list[Tree]:
+    """Each trace as a tree, in the order of their first spans.
+
+    Args:
+        found: the spans, of any number of traces.
+    """
+    by_trace: defaultdict[str, list[SpanView]] = defaultdict(list)
+    for span in found:
+        by_trace[span.trace_id].append(span)
+    return [_trace(trace_id, spans) for trace_id, spans in by_trace.items()]
+
+
 def show(found: Sequence[SpanView], width: int | None = None, svg: str | None = None) -> int:
     """Print each trace as a tree; returns how many deadlock events there are.
 
@@ -51,13 +63,11 @@ def show(found: Sequence[SpanView], width: int | None = None, svg: str | None = 
         svg: a file that the same is drawn into.
     """
     console = Console(width=width, highlight=False, record=svg is not None)
-    by_trace: defaultdict[str, list[SpanView]] = defaultdict(list)
-    for span in found:
-        by_trace[span.trace_id].append(span)
-    for trace_id, spans in by_trace.items():
-        console.print(_trace(trace_id, spans))
+    drawn = trees(found)
+    for tree in drawn:
+        console.print(tree)
     deadlocks = sum(name == EVENT for span in found for name, _ in span.events)
-    console.print(f"traces: {len(by_trace)}, spans: {len(found)}, deadlock events: {deadlocks}")
+    console.print(f"traces: {len(drawn)}, spans: {len(found)}, deadlock events: {deadlocks}")
     if svg is not None:
         console.save_svg(svg, title="otel-loopguard tree", code_format=_DRAWING)
     return deadlocks
@@ -90,6 +100,11 @@ def _line(span: SpanView) -> Text:
         line.append(f"  x{repeats}")
     if isinstance(status, str) and status in _STATUSES:
         line.append(f"  {status}", style=_STATUSES[status])
+    intervention = span.attributes.get("loopguard.intervention")
+    if isinstance(intervention, str):
+        line.append(f"  NOT MADE: {intervention}", style="bold cyan")
+    elif span.attributes.get("loopguard.would_intervene") is True:
+        line.append("  would not be made", style="cyan")
     return line
 
 

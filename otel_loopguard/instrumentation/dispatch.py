@@ -32,7 +32,8 @@ def held(name: str, arguments: Arguments, call_id: str | None = None) -> str | N
 
     For a loop over the openai or anthropic SDK whose tools are not decorated: ask before each call.
     The calls that are made are seen from the messages, as without it. It never waits, and does for
-    async code too. Unless the setting `action` is nudge or break, it is always None.
+    async code too: where a human is to be asked, the call is not made (`call_tool` asks). Unless
+    the setting `action` is nudge or break, it is None for all that code and settings do not limit.
 
     Args:
         name: the tool's name, as the model gave it.

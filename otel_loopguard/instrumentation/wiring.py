@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from otel_loopguard import runtime
 from otel_loopguard.runtime import guarded
+from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.attach import Attachment, service_name
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.declared import is_enabled
@@ -57,7 +58,9 @@ class Wiring:
         return self._handwritten.claim(name, args_key, call_id, shows=shows)
 
     def stop(self, run: Run, error: DeadlockError) -> None:
-        """A run is stopped: if it is a conversation's, its span ends."""
+        """A run is stopped: if it is a conversation's, its span ends; another's span says so."""
+        if run.foreign:
+            run.span.set_attribute(names.END_REASON, error.reason)
         if self._handwritten is not None:
             self._handwritten.stop(run, error.reason)
 

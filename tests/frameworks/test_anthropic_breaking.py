@@ -103,14 +103,20 @@ class TestToolRunner:
         assert answer == "Finished after 4 turns."
         assert_nudged(telemetry, server, tool)
 
+    @pytest.mark.parametrize("native", [False, True], ids=["ours", "native"])
     async def test_who_ignores_notes_is_stopped(
-        self, telemetry: Telemetry, server: ScriptedModel, options: Any, *, is_async: bool
+        self,
+        telemetry: Telemetry,
+        server: ScriptedModel,
+        options: Any,
+        *,
+        is_async: bool,
+        native: bool,
     ) -> None:
+        spans = spans_of(telemetry, native=native)
         telemetry.instrument(action="break")
         tool = Counted()
-        async with entered(
-            connect(server.base_url, is_async=is_async, **spans_of(telemetry, native=False))
-        ) as client:
+        async with entered(connect(server.base_url, is_async=is_async, **spans)) as client:
             with pytest.raises(loopguard.DeadlockError):
                 await self.run(server, tool, "loop", options, client)
         await assert_broken(telemetry, server, tool)
