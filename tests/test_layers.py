@@ -37,6 +37,10 @@ FRAMEWORKS = {"anthropic", "langchain", "langgraph", "openai"}
 BOUNDARIES = {
     "breaking/escalation.py escalate",
     "breaking/escalation.py in_thread.work",
+    "breaking/guarded.py GuardedLoop._stepped",
+    "breaking/guarded.py GuardedLoop._stepped_async",
+    "breaking/guarded.py GuardedLoop._called",
+    "breaking/guarded.py GuardedLoop._awaited",
     "runtime.py guarded.decorate.inside",
     "instrumentation/actions.py failure_text",
     "instrumentation/table.py Patches._on_import",

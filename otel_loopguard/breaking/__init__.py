@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from otel_loopguard.breaking.breaker import BreakerOpenError, CircuitBreaker
     from otel_loopguard.breaking.escalation import escalate, escalate_sync, terminal
     from otel_loopguard.breaking.gate import Unresolved, unresolved
+    from otel_loopguard.breaking.guarded import Done, Progress
     from otel_loopguard.breaking.latch import StateLatch
     from otel_loopguard.breaking.limits import AgentResult, Limits, StopReason
     from otel_loopguard.breaking.questions import Escalate, Request, Verdict
@@ -30,9 +31,11 @@ __all__ = [
     "ChunkedResult",
     "CircuitBreaker",
     "ConstraintReminder",
+    "Done",
     "Escalate",
     "Limits",
     "ObjectiveAnchor",
+    "Progress",
     "RepeatCache",
     "Request",
     "StateLatch",
@@ -51,6 +54,7 @@ _HOMES: Final = {
     "breaker": ("BreakerOpenError", "CircuitBreaker"),
     "escalation": ("escalate", "escalate_sync", "terminal"),
     "gate": ("Unresolved", "unresolved"),
+    "guarded": ("Done", "Progress"),
     "latch": ("StateLatch",),
     "limits": ("AgentResult", "Limits", "StopReason"),
     "questions": ("Escalate", "Request", "Verdict"),

@@ -231,6 +231,12 @@ class Standing:
         for finding, finding_id in found:
             self._held[finding.identity] = _Held(finding, finding_id, step.end_ns)
 
+    def relent(self) -> None:
+        """No loop stands any more."""
+        self._held.clear()
+        self._decided.clear()
+        self.advised = (-1, GO)
+
     def decide(
         self,
         action: str,

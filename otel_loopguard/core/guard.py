@@ -182,6 +182,13 @@ class Guard:
         with self._lock:
             return advise(episode.standing, able, self._mode)
 
+    def relent(self, run: str) -> None:
+        """What stands in a run is over: its application brings it to an end by itself."""
+        with self._lock:
+            episode = self._runs.get(run)
+            if episode is not None and episode.standing is not None:
+                episode.standing.relent()
+
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
         episode = self._runs.get(run)
