@@ -50,6 +50,8 @@ class Machine(RuleBasedStateMachine):
             failures=FAILURES, cool_down_s=COOL, jitter=0.0, clock=self.clock
         )
         self.in_row = 0
+        self.opened = 0.0
+        self.wait_s = 0.0
         self.until: float | None = None
         self.length = COOL
         self.trying = False
@@ -57,6 +59,17 @@ class Machine(RuleBasedStateMachine):
     @rule(seconds=st.floats(0, 200))
     def wait(self, seconds: float) -> None:
         self.clock.now += seconds
+
+    @rule(seconds=st.floats(0, 500))
+    def jump_back(self, seconds: float) -> None:
+        """The cool-down begins anew where the clock is before its beginning."""
+        self.clock.now -= seconds
+        if self.until is not None and not self.trying and self.clock.now < self.opened:
+            self.open(self.wait_s)
+
+    def open(self, wait_s: float) -> None:
+        self.opened, self.wait_s = self.clock.now, wait_s
+        self.until = self.clock.now + wait_s
 
     @precondition(lambda self: self.until is None)
     @rule()
@@ -72,7 +85,31 @@ class Machine(RuleBasedStateMachine):
         self.breaker.failed()
         self.in_row += 1
         if self.in_row == FAILURES:
-            self.until = self.clock.now + COOL
+            self.open(COOL)
+
+    @precondition(lambda self: self.until is None or (self.clock.now < self.until))
+    @rule(leaving=st.sampled_from([ValueError, asyncio.CancelledError, KeyboardInterrupt, None]))
+    def call(self, leaving: type[BaseException] | None) -> None:
+        """A call through it: what it raises passes, and only an Exception is a failure."""
+
+        def function() -> str:
+            if leaving is not None:
+                raise leaving
+            return "result"
+
+        if self.until is not None and not self.trying:
+            with pytest.raises(BreakerOpenError) as refused:
+                self.breaker.call(function)
+            assert 0 < refused.value.retry_after_s <= self.wait_s
+        elif self.until is None and leaving is None:
+            assert self.breaker.call(function) == "result"
+            self.in_row = 0
+        elif self.until is None and leaving is not None:
+            with pytest.raises(leaving):
+                self.breaker.call(function)
+            self.in_row += leaving is ValueError
+            if self.in_row == FAILURES:
+                self.open(COOL)
 
     @precondition(lambda self: self.until is not None and not self.trying)
     @rule(outcome=st.sampled_from(["works", "fails", "cancelled", "pending"]))
@@ -90,7 +127,7 @@ class Machine(RuleBasedStateMachine):
         elif outcome == "fails":
             self.breaker.failed()
             self.length = min(2 * self.length, 10 * COOL)
-            self.until = self.clock.now + self.length
+            self.open(self.length)
         elif outcome == "cancelled":
             self.breaker.abandoned()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from otel_loopguard.breaking.gate import unresolved
 
@@ -79,3 +80,79 @@ def test_a_model_may_find_what_words_did_not_and_is_asked_only_then() -> None:
 def test_any_text_is_read(message: str, history: list[str]) -> None:
     found = unresolved(message, history)
     assert found is None or found.words in message
+
+
+NOUNS = ("file", "invoice", "ticket", "picture", "contract")
+
+
+class Machine(RuleBasedStateMachine):
+    """A conversation that names things and lists them, and users who point at some."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: list[str] = []
+        self.named: set[str] = set()
+        self.listed = 0
+
+    @rule(
+        noun=st.sampled_from(NOUNS), way=st.sampled_from(["I see a {}.", "{}s are here", "The {}"])
+    )
+    def name(self, noun: str, way: str) -> None:
+        self.history.append(way.format(noun))
+        self.named.add(noun)
+
+    @rule(count=st.integers(1, 4), mark=st.sampled_from(["- ", "* ", "{}. ", "({}) "]))
+    def list(self, count: int, mark: str) -> None:
+        lines = (mark.format(n + 1) + f"Hotel {n}" for n in range(count))
+        self.history.append("\n".join(lines))
+        self.listed += count
+
+    @rule(text=st.sampled_from(["Good morning.", "Thank you!", "It is nine."]))
+    def chat(self, text: str) -> None:
+        self.history.append(text)
+
+    @rule()
+    def forget(self) -> None:
+        self.history, self.named, self.listed = [], set(), 0
+
+    @rule(noun=st.sampled_from(NOUNS), word=st.sampled_from(["that", "this", "the same"]))
+    def point(self, noun: str, word: str) -> None:
+        found = unresolved(f"Delete {word} {noun}", self.history)
+        assert (found is None) == (noun in self.named)
+
+    @rule(ordinal=st.sampled_from([(1, "first"), (2, "second"), (3, "third"), (4, "fourth")]))
+    def pick(self, ordinal: tuple[int, str]) -> None:
+        number, word = ordinal
+        found = unresolved(f"Take the {word} one", self.history)
+        if self.listed:
+            assert (found is None) == (self.listed >= number)
+        elif not self.history:
+            assert found is not None
+
+    @rule(answer=st.sampled_from([True, False, None]), noun=st.sampled_from(NOUNS))
+    def ask_a_model(self, answer: bool | None, noun: str) -> None:
+        """A model is asked only where something is missing, and only its yes helps."""
+        asked: list[str] = []
+
+        def judge(message: str, _: object) -> bool | None:
+            asked.append(message)
+            return answer
+
+        found = unresolved(f"Send that {noun}", self.history, judge=judge)
+        missing = noun not in self.named
+        assert len(asked) == missing
+        assert (found is not None) == (missing and answer is not True)
+
+    @rule(noun=st.sampled_from(NOUNS))
+    def a_model_that_fails_is_the_application_s(self, noun: str) -> None:
+        def judge(_: str, __: object) -> bool:
+            raise TimeoutError
+
+        if noun in self.named:
+            assert unresolved(f"Send that {noun}", self.history, judge=judge) is None
+        else:
+            with pytest.raises(TimeoutError):
+                unresolved(f"Send that {noun}", self.history, judge=judge)
+
+
+TestMachine = Machine.TestCase

@@ -60,6 +60,21 @@ class Machine(RuleBasedStateMachine):
         self.returned = self.returned + 1 if goes_back else 0
         self.history.append(value)
 
+    @rule()
+    def release(self) -> None:
+        self.latch.release("x")
+        self.history, self.returned = [], 0
+
+    @rule(value=VALUES)
+    def ask(self, value: str) -> None:
+        """To ask whether it may be set is not to set it."""
+        first = self.latch.allows("x", value)
+        assert self.latch.allows("x", value) == first
+
+    @rule(value=VALUES)
+    def set_another(self, value: str) -> None:
+        self.latch.set("y", value)
+
 
 TestMachine = Machine.TestCase
 
