@@ -69,24 +69,27 @@ class Action:
         attributes: names.Attributes,
         around: trace.Span | None = None,
         parent: Context | None = None,
-        *,
-        later: bool = False,
+        later: bool = False,  # noqa: FBT001, FBT002 - a name takes time
     ) -> None:
         self.pipeline = pipeline
         self.run = run
         self.name = name
         self.start_ns = time.time_ns()
-        self.span: trace.Span | None = None
-        self.where: SpanRef | None = None
-        self.expected: str | None = name if later else None
         self._title, self._attributes = title, attributes
-        self.own = self.ended = False
+        self.ended = False
+        self.expected: str | None = None
+        self.span: trace.Span | None
+        self.where: SpanRef | None
         if around is None and not later:
             self._open(parent)
-        else:
-            self.context = self.place = enter_action(self, parent)
-            if around is not None:
-                self._take(around)
+            return
+        self.span = self.where = None
+        self.own = False
+        self.context = self.place = enter_action(self, parent)
+        if later:
+            self.expected = name
+        if around is not None:
+            self._take(around)
 
     def adopt(self, span: trace.Span, role: Role | None, name: str | None) -> bool:
         """A foreign span starts inside the call: say whether it shows this very call.

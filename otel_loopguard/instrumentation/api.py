@@ -170,7 +170,7 @@ def _scoped(function: Any, open_: _Open, name: str) -> Any:
     """A function whose every call runs in a scope of its own, with a name."""
     if issubclass(type(function), staticmethod | classmethod):
         return type(function)(_scoped(function.__func__, open_, name))
-    named = _Arguments(function)
+    named = _Arguments(function).named
 
     @guarded("start of a decorated call")
     def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> drive.Scope | Held | None:
@@ -193,7 +193,7 @@ def _plain(function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
         scope = begin(args, kwargs)
         if scope is None:
             return function(*args, **kwargs)
-        return drive.call(scope, function, *args, **kwargs)
+        return drive.call(scope, function, args, kwargs)
 
     return wrapper
 
@@ -239,13 +239,14 @@ class _Arguments:
             p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty
         }
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        given = args[self._skip :] if self._skip else args
-        named = dict(zip(self._names, given))  # noqa: B905 - `strict` costs as much as the rest
+    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Returns the arguments of a call by their names."""
+        given, names = args[self._skip :] if self._skip else args, self._names
+        named = dict(zip(names, given))  # noqa: B905 - `strict` costs as much as the rest
         if self._defaults:
             named = {**self._defaults, **named}
         if kwargs:
             named.update(kwargs)
-        if len(given) > len(self._names):
-            named["*"] = given[len(self._names) :]
+        if len(given) > len(names):
+            named["*"] = given[len(names) :]
         return named

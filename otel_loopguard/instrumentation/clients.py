@@ -38,7 +38,7 @@ def post(wires: Wires, traces: Traces = _never) -> Factory:
             exchange = _begin(wired, wires, traces, instance, args, kwargs)
             if exchange is None:
                 return wrapped(*args, **kwargs)
-            drive.call(exchange, partial(wrapped, *args, **kwargs))
+            drive.call(exchange, wrapped, args, kwargs)
             return exchange.result
 
         return wrapper

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from opentelemetry import context as otel_context
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         Callable,
         Generator,
         Iterator,
+        Mapping,
     )
 
     from opentelemetry.context import Context
@@ -69,7 +71,10 @@ NO_SCOPE: Final = _NoScope()
 
 
 def call(
-    scope: Scope | Held, function: Callable[..., _R], /, *args: object, **kwargs: object
+    scope: Scope | Held,
+    function: Callable[..., _R],
+    args: tuple[object, ...] = (),
+    kwargs: Mapping[str, object] = MappingProxyType({}),
 ) -> _R:
     """Call a function inside a scope, unless the call is held back."""
     if isinstance(scope, Held):

@@ -28,7 +28,7 @@ def calls(begin: Begin) -> Factory:
             scope = safe(wired, instance, args, kwargs)
             if scope is None:
                 return wrapped(*args, **kwargs)
-            return drive.call(scope, wrapped, *args, **kwargs)
+            return drive.call(scope, wrapped, args, kwargs)
 
         return wrapper
 

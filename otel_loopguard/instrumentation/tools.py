@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from opentelemetry.trace import SpanKind
 
@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 _ROLE: Final = Role.TOOL
 _TOOL: Final = Kind.TOOL
 _HOOK: Final = Source.HOOK
+# Past the `__new__` that a NamedTuple has, which is written in Python.
+_new_sighting: Final = cast(
+    "Callable[[type[Sighting], tuple[object, ...]], Sighting]", tuple.__new__
+)
+_OPERATION: Final = names.OPERATION
+_TOOL_NAME: Final = names.TOOL_NAME
+_RUN_ID: Final = names.RUN_ID
+_ARGS_FINGERPRINT: Final = names.ARGS_FINGERPRINT
 OUTSIDE: Final = Run("", scoped=False)
 """Stands for no run at all: a call that nothing ties to others can be in no loop."""
 
@@ -98,15 +106,18 @@ class ToolCall(Action):
             self.mark_failed(failure)
         try:
             if run is not OUTSIDE:
-                # By position: a name for each takes three times as long.
-                seen = Sighting(
-                    _TOOL, self.name, _HOOK, args, self.args_key, result, failure, outcome,
-                    self.call_id, self.round_id, None, self.start_ns, end_ns, 0, self.where,
+                seen = _new_sighting(
+                    Sighting,
+                    (
+                        _TOOL, self.name, _HOOK, args, self.args_key, result, failure, outcome,
+                        self.call_id, self.round_id, None, self.start_ns, end_ns, 0, self.where,
+                        MISSING, None, 0, None, False, None,
+                    ),
                 )  # fmt: skip
-                pipeline.see(run, seen, span, context=self.place)
+                pipeline.see(run, seen, span, self.place)
                 if self.shadow is not None:
                     pipeline.intervene(run, self.shadow, self.name, span, context=self.place)
-            if pipeline.settings.capture_content and span is not None and failure is None:
+            if pipeline.captures and span is not None and failure is None:
                 capture_result(span, result)
         finally:
             self.close(end_ns)
@@ -158,16 +169,16 @@ def tool_attributes(
     args: object,
 ) -> names.Attributes:
     """What a tool span of ours says from its start on."""
-    attributes: names.Attributes = {names.OPERATION: "execute_tool", names.TOOL_NAME: shown}
+    attributes: names.Attributes = {_OPERATION: "execute_tool", _TOOL_NAME: shown}
     if run is not OUTSIDE:
-        attributes[names.RUN_ID] = run.id
+        attributes[_RUN_ID] = run.id
     if args_key is not None:
-        attributes[names.ARGS_FINGERPRINT] = args_key
+        attributes[_ARGS_FINGERPRINT] = args_key
     if call_id is not None:
         attributes[names.TOOL_CALL_ID] = call_id
     if run.agent is not None:
         attributes[names.AGENT_NAME] = run.agent
-    if pipeline.settings.capture_content:
+    if pipeline.captures:
         text = as_text(args)
         if text is not None:
             attributes[names.TOOL_ARGUMENTS] = text
@@ -201,30 +212,31 @@ def open_tool(
         traits: what the code declares of the tool.
     """
     context, run, outer = here()
-    if isinstance(outer, ToolCall) and outer.is_call(name, call_id):
+    if outer is not None and isinstance(outer, ToolCall) and outer.is_call(name, call_id):
         return None
     pipeline, parent = wired.pipeline, context
+    guard = pipeline.guard
     if traits is not None:
-        pipeline.guard.declare(name, traits)
-    args_key = pipeline.guard.fingerprinter.of_args(args)
+        guard.declare(name, traits)
+    args_key = guard.fingerprinter.of_args(args)
     claim, round_id = wired.claim(name, args_key, call_id), None
     if claim is not None:
         run, call_id, round_id, asked_in = claim[:4]
         parent = context if asked_in is None else asked_in
     elif call_id is not None and run is not None:
         round_id = rounds.of(run.id, call_id)
-    run = run or OUTSIDE
+    if run is None:
+        run = OUTSIDE
     shown = name if offered else UNKNOWN_TOOL
     around = None
     if not is_current(run.span, context):
         around = open_around(_ROLE, name, ours=run.span, context=context)
     attributes = tool_attributes(pipeline, run, shown, call_id, args_key, args)
-    call = ToolCall(
-        pipeline, run, name, f"execute_tool {shown}", attributes, around, parent, later=later
-    )
+    title = f"execute_tool {shown}"
+    call = ToolCall(pipeline, run, name, title, attributes, around, parent, later)
     call.args = args
     call.args_key, call.call_id, call.round_id, call.shadow = args_key, call_id, round_id, None
-    if offered and run is not OUTSIDE and pipeline.guard.decides:
+    if guard.decides and offered and run is not OUTSIDE:
         return decided(wired, call, instead)
     return call
 

@@ -65,6 +65,9 @@ Attributes = dict[str, AttributeValue]
 # Before Python 3.12 it takes long to read a member from its enum.
 _MODEL: Final = Kind.MODEL
 _TOOL: Final = Kind.TOOL
+_OUTCOME: Final = own.OUTCOME
+_RESULT_HASH: Final = own.RESULT_HASH
+_RESULT_LENGTH: Final = own.RESULT_LENGTH
 _TEXTS: Final[dict[Outcome | Status, str]] = {
     **{outcome: outcome.value for outcome in Outcome},
     **{status: status.value for status in Status},
@@ -89,7 +92,7 @@ def step_attributes(seen: Observation) -> Attributes:
         "loopguard.consecutive_same_tool": seen.consecutive_same_tool,
         "loopguard.same_args_seen": seen.same_args_seen,
         "loopguard.repeat_count": seen.repeat_count,
-        own.OUTCOME: _TEXTS[step.outcome],
+        _OUTCOME: _TEXTS[step.outcome],
     }
     if kind is _TOOL:
         attributes[ITERATION] = seen.iteration
@@ -97,9 +100,9 @@ def step_attributes(seen: Observation) -> Attributes:
     elif step.args_key is not None:
         attributes[ARGS_FINGERPRINT] = step.args_key
     if step.result_key is not None:
-        attributes[own.RESULT_HASH] = step.result_key
+        attributes[_RESULT_HASH] = step.result_key
     if step.size is not None:
-        attributes[own.RESULT_LENGTH] = step.size
+        attributes[_RESULT_LENGTH] = step.size
     if step.masked_key is not None:
         attributes[own.RESULT_MASKED_HASH] = step.masked_key
     return attributes

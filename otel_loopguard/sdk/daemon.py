@@ -24,6 +24,9 @@ class Daemon:
     """Flushes providers when asked, at most once a second, and calls back every five seconds.
 
     The thread is a daemon thread; it starts with the first request and again in a forked child.
+
+    Attributes:
+        runs: whether it was started.
     """
 
     def __init__(self) -> None:
@@ -37,6 +40,7 @@ class Daemon:
         self._wake = threading.Event()
         self._wanted: dict[Flush, int] = {}
         self._thread: threading.Thread | None = None
+        self.runs = False
 
     def every_tick(self, callback: Callable[[int], object]) -> None:
         """Call back with the time in nanoseconds, now and then, from the thread."""
@@ -63,6 +67,7 @@ class Daemon:
             return
         with self._lock:
             if self._thread is None:
+                self.runs = True
                 self._thread = threading.Thread(
                     target=self._work, name="otel-loopguard", daemon=True
                 )

@@ -67,12 +67,12 @@ class Meters:
         self._max_agents = settings.max_agent_names
         self._agents: set[str] = set()
         self._told: dict[str, int] = {}
-        self._began = False
+        self.began = False
 
     def begin(self) -> None:
         """Make the series that alerts need before their first increment; once."""
-        if not self._began:
-            self._began = True
+        if not self.began:
+            self.began = True
             with _instruments:
                 self._interventions.add(0)
 

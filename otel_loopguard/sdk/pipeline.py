@@ -56,6 +56,7 @@ class Pipeline:
 
     def __init__(self, runtime: Runtime, providers: Providers) -> None:
         self.settings = settings = runtime.settings
+        self.captures = settings.capture_content
         self._runtime = runtime
         self.listeners: dict[str, Listener] = {}
         ask = settings.escalate
@@ -80,7 +81,6 @@ class Pipeline:
         run: Run,
         sighting: Sighting,
         span: trace.Span | None,
-        *,
         context: Context | None = None,
         conversation_id: str | None = None,
     ) -> Observation:
@@ -93,11 +93,12 @@ class Pipeline:
             context: where a marker span hangs if there is no open span.
             conversation_id: the provider's id of the conversation, if known.
         """
-        daemon.start()
+        if not daemon.runs:
+            daemon.start()
         if run.parent is not None:
             sighting = sighting._replace(parent=run.parent.id)
         seen = self.guard.observe(run.id, sighting, run.agent)
-        self.reporter.report(seen, run, span, context=context, conversation_id=conversation_id)
+        self.reporter.report(seen, run, span, context, conversation_id)
         if self.listeners:
             for around in with_outer(run):
                 listener = self.listeners.get(around.id)

@@ -70,7 +70,6 @@ class Reporter:
         seen: Observation,
         run: Run,
         span: Span | None,
-        *,
         context: Context | None = None,
         conversation_id: str | None = None,
     ) -> None:
@@ -84,14 +83,15 @@ class Reporter:
             context: where a marker span hangs.
             conversation_id: the provider's id of the conversation, if known.
         """
-        self.meters.begin()
+        if not self.meters.began:
+            self.meters.begin()
         if span is not None:
             span.set_attributes(names.step_attributes(seen))
         if seen.utterances:
             self._speak(seen, run, span, context, conversation_id)
         if seen.changes:
             self.meters.move(seen.changes)
-        if seen.counted and (run.foreign or seen.changes or seen.utterances):
+        if (run.foreign or seen.changes or seen.utterances) and seen.counted:
             _tell_agent_span(seen, run)
         if seen.ended:
             self.meters.end(seen.ended)
