@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
     from otel_loopguard.core.model import Step
     from otel_loopguard.core.ranges import Extent
-    from otel_loopguard.core.records import CallRecord, Moment, ToolRecord
+    from otel_loopguard.core.records import CallRecord, Moment, Once, ToolRecord
     from otel_loopguard.core.rejections import Rejections
 
 MAX_AGENTS: Final = 16
@@ -95,7 +95,9 @@ class Deeds:
             self.waits = 0
         return not joins
 
-    def health(self, step: Step, call: CallRecord, tool: ToolRecord, cycle: Cycle | None) -> Status:
+    def health(
+        self, step: Step, call: CallRecord | Once, tool: ToolRecord, cycle: Cycle | None
+    ) -> Status:
         """How a run is doing whose newest call goes on with something."""
         period = 1 if cycle is None else cycle.period
         if step.outcome in FAILED or self.waits < max(period, 2):

@@ -14,7 +14,7 @@ from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
 from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
-from otel_loopguard.core.records import CallRecord, Moment, Spoken, ToolRecord, new_moment
+from otel_loopguard.core.records import CallRecord, Moment, Once, Spoken, ToolRecord, new_moment
 from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
 from otel_loopguard.core.talk import Talk
 
@@ -74,7 +74,7 @@ class Episode:
         self.run = run
         self.agent = agent
         self.steps: deque[Step] = deque(maxlen=RING)
-        self.call: CallRecord | None = None
+        self.call: CallRecord | Once | None = None
         self.loose: CallRecord | None = None
         self.tool: ToolRecord | None = None
         self.cycle: Cycle | None = None
@@ -106,7 +106,9 @@ class Episode:
         """What the agent that acts has done."""
         return self._deeds
 
-    def earlier(self, action: str, args_key: str | None, agent: str | None) -> CallRecord | None:
+    def earlier(
+        self, action: str, args_key: str | None, agent: str | None
+    ) -> CallRecord | Once | None:
         """What is known of an agent's call; None if it did not come yet, or is unknown."""
         deeds: Deeds | None = self._deeds
         if agent is not None and self._acting is not None and agent != self._acting:
@@ -162,8 +164,7 @@ class Episode:
         told = step.kind in _TOLD or step.error is not None
         if step.said is not None or self.talk is not None or told:
             talk = self.talk = self.talk or Talk()
-            now = Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
-            self.repeats = talk.take(step, now)
+            self.repeats = talk.take(step, self._moment(step))
         self.steps.append(step)
         return True
 
@@ -208,15 +209,12 @@ class Episode:
         self.health = Status.HEALTHY
 
     def _add_call(self, step: Step) -> bool:
-        again = False
-        if step.call_id is not None:
-            claim = self._call_ids.claim(step, step.call_id)
-            if claim == "seen":
-                return False
-            again = claim == "again"
+        claim = None if step.call_id is None else self._call_ids.claim(step, step.call_id)
+        if claim == "seen":
+            return False
         if step.agent != self._acting and step.agent is not None:
             self._turn_to(step.agent)
-        deeds, opens = self._deeds, False
+        deeds, opens, again = self._deeds, False, claim == "again"
         if not again:
             self.steps.append(step)
             if deeds.begin(step, self.iteration + 1):
@@ -239,14 +237,18 @@ class Episode:
         now = new_moment(
             Moment, (step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns)
         )
-        self.call = call = evidence.count_call(step, now, again, opens)
-        self.tool = tool = evidence.tools.count(evidence, step, now, again)
+        call: CallRecord | Once | None = None if again else evidence.take_new(step, now, opens)
+        if call is not None:
+            tool = evidence.tools.take_new(step.action, call)
+        else:
+            call = evidence.count_call(step, now, again=again, opens=opens)
+            tool = evidence.tools.count(evidence, step, now, again=again)
+        self.call, self.tool, self.health = call, tool, _HEALTHY
         if evidence.changed and self._others is not None:
             self._others.see_change()
-        self.health = _HEALTHY
-        if evidence.fresh and opens and deeds.rejections is None:  # as most often
+        if type(call) is Once and opens and deeds.rejections is None:  # as most often
             self.good += 1
-            deeds.cycles.begin(((step.action, step.args_key or "", call.like or ""),), now)
+            deeds.cycles.begin(((step.action, step.args_key or "", step.result_key or ""),), now)
         else:
             self._weigh(step, call, tool, now, opens=opens)
         if step.gist is not None and not again:
@@ -257,7 +259,7 @@ class Episode:
             self.repeats |= talk.called(step, call, now, moved=moved)
 
     def _weigh(
-        self, step: Step, call: CallRecord, tool: ToolRecord, now: Moment, *, opens: bool
+        self, step: Step, call: CallRecord | Once, tool: ToolRecord, now: Moment, *, opens: bool
     ) -> None:
         """Whether a call goes on with anything."""
         deeds = self._deeds
@@ -274,7 +276,7 @@ class Episode:
         args_key = step.loose_key or step.args_key
         goes_on = deeds.cycles.add(step.action, args_key, result, now, opens=opens)
         self.cycle = (deeds.cycles.longest(2) if goes_on else None) or evidence.tour
-        if not evidence.fresh or self.cycle is not None:
+        if type(call) is not Once or self.cycle is not None:
             streak = tool.results or tool.failures
             in_row = 0 if streak is None else streak.count
             if self.loose is not None or call.repeats >= 2 or in_row >= 2 or self.cycle is not None:

@@ -15,7 +15,7 @@ from otel_loopguard.core.cycles import MAX_ROUND
 from otel_loopguard.core.declared import alters
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.names import changes
-from otel_loopguard.core.records import CallRecord, Moment, Recent
+from otel_loopguard.core.records import CallRecord, Moment, Once, Recent, new_once
 from otel_loopguard.core.returned import Returned
 from otel_loopguard.core.streaks import BARE, Tools, is_bare
 from otel_loopguard.core.tours import Tours
@@ -47,7 +47,6 @@ class Evidence:
         epoch: how many steps changed something.
         changed: whether the newest call is one of them.
         loose: the record of the calls nearly the same as the newest, if there were some before.
-        fresh: whether the newest call is the first with its arguments and with its result.
         replays: how often the provider played something again.
         prompted: the first round since a model worked.
         tour: the long cycle of which the newest call begins another lap, other steps or not.
@@ -55,13 +54,13 @@ class Evidence:
 
     __slots__ = (
         "_alike", "_calls", "_heard", "_results", "_round", "_settled", "_settled_epoch",
-        "_sketched", "_tours", "changed", "epoch", "fresh", "loose", "moved", "progress",
+        "_sketched", "_tours", "changed", "epoch", "loose", "moved", "progress",
         "prompted", "replays", "tools", "tour",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.progress = self.epoch = 0
-        self.moved = self.changed = self.fresh = False
+        self.moved = self.changed = False
         self.replays = 0
         self.loose: CallRecord | None = None
         self._alike = False
@@ -71,8 +70,8 @@ class Evidence:
         self.tour: Cycle | None = None
         self._sketched: deque[CallRecord] = deque()
         self._settled = self._settled_epoch = 0
-        self._round: list[CallRecord] = []
-        self._calls: Recent[tuple[str, str], CallRecord] = Recent(MAX_CALLS)
+        self._round: list[tuple[str, str] | None] = []
+        self._calls: Recent[tuple[str, str], CallRecord | Once] = Recent(MAX_CALLS)
         self.tools = Tools()
         self._results: Recent[tuple[str, str], bool] = Recent(MAX_RESULTS)
 
@@ -99,7 +98,7 @@ class Evidence:
         self.progress += 1
         self.epoch += 1
 
-    def earlier(self, action: str, args_key: str | None) -> CallRecord | None:
+    def earlier(self, action: str, args_key: str | None) -> CallRecord | Once | None:
         """What is known of a call; None if it did not come yet, or is unknown."""
         if args_key is None:
             return None
@@ -114,43 +113,9 @@ class Evidence:
 
     def gave(self, action: str, result_key: str) -> bool:
         """Whether a tool has come to a result before."""
-        results, key = self._results, (action, result_key)
-        return key in results.new or key in results.old
+        return (action, result_key) in self._results
 
-    def count_call(self, step: Step, now: Moment, again: bool, opens: bool) -> CallRecord:  # noqa: FBT001 - a name takes time
-        """Take one call and return its record.
-
-        Args:
-            step: the call.
-            now: when it is.
-            again: whether it is another attempt at the newest one.
-            opens: whether it is the first of a round.
-        """
-        self.tour = None
-        if opens:
-            if len(self._round) > 1:
-                self._settle_round()
-            self._round = []
-        if now.model_ns != self._heard:
-            self._heard, self.prompted = now.model_ns, now.iteration
-        if not again and (fresh := self._count_fresh(step, now)) is not None:
-            return fresh
-        self.fresh = self._alike = False
-        key = None if step.args_key is None else (step.action, step.args_key)
-        call = self._count(key, step, now, again=again)
-        loose = None
-        if step.loose_key is not None:
-            call.loose_key = step.loose_key
-            loose = self._count((step.action, f"~{step.loose_key}"), step, now, again=again)
-        self.loose = None if loose is None or loose.seen == 1 else loose
-        self._learn(step, is_new=call.seen == 1 and (loose is None or loose.repeats == 1))
-        self._settled, self._settled_epoch = self.progress, self.epoch
-        self._settle(call)
-        if loose is not None:
-            self._settle(loose)
-        return call
-
-    def _count_fresh(self, step: Step, now: Moment) -> CallRecord | None:
+    def take_new(self, step: Step, now: Moment, opens: bool) -> Once | None:  # noqa: FBT001 - a name takes time
         """What `count_call` comes to for a call that repeats nothing, as most do; None for others.
 
         Its result says enough to be news, and is it, so that none of the other questions arise.
@@ -169,24 +134,64 @@ class Evidence:
             new_calls = calls.turn()
         if len(new_results) >= results.half:
             new_results = results.turn()
-        self.loose = None
-        self.fresh = self.moved = new_results[end] = True
+        self._begin(key, now, opens)
+        self.moved = new_results[end] = True
         self.changed = changed = changes(action) if step.traits is None else alters(step)
         self._settled = self.progress = progress = self.progress + 1
         self._settled_epoch = self.epoch = epoch = self.epoch + changed
-        new_calls[key] = call = CallRecord(
-            now, now, 1, 1, 1, 1.0, result_key, None, result_key, None, None,
-            progress, epoch, self.replays,
-        )  # fmt: skip
+        new_calls[key] = once = new_once(Once, (step, now, progress, epoch, self.replays))
+        return once
+
+    def count_call(self, step: Step, now: Moment, *, again: bool, opens: bool) -> CallRecord:
+        """Take one call, which may be another attempt at the newest one (`again`).
+
+        Returns its record. With `opens` it is the first of a round.
+        """
+        key = None if step.args_key is None else (step.action, step.args_key)
+        self._begin(key, now, opens)
+        self._alike = False
+        call = self._count(key, step, now, again=again)
+        loose = None
+        if step.loose_key is not None:
+            call.loose_key = step.loose_key
+            loosely = (step.action, f"~{step.loose_key}")
+            loose = self._count(loosely, step, now, again=again)
+            if len(self._round) < MAX_ROUND:
+                self._round.append(loosely)
+        self.loose = None if loose is None or loose.seen == 1 else loose
+        self._learn(step, is_new=call.seen == 1 and (loose is None or loose.repeats == 1))
+        self._settled, self._settled_epoch = self.progress, self.epoch
+        for each in (call, loose):
+            if each is not None:
+                each.progress, each.epoch, each.replays = self.progress, self.epoch, self.replays
+        return call
+
+    def _begin(self, key: tuple[str, str] | None, now: Moment, opens: bool) -> None:  # noqa: FBT001 - a name takes time
+        """A call is taken: of a new round, or of the newest."""
+        self.loose = self.tour = None
+        if opens:
+            if len(self._round) > 1:
+                self._settle_round()
+            self._round = []
         if len(self._round) < MAX_ROUND:
-            self._round.append(call)
+            self._round.append(key)
+        if now.model_ns != self._heard:
+            self._heard, self.prompted = now.model_ns, now.iteration
+
+    def _known(self, key: tuple[str, str]) -> CallRecord | None:
+        """The record of a call, made from what is kept of one that came once."""
+        calls = self._calls
+        call = calls.new.get(key) or calls.old.get(key)
+        if isinstance(call, Once):
+            table = calls.new if key in calls.new else calls.old
+            call = table[key] = call.record()
         return call
 
     def _count(
         self, key: tuple[str, str] | None, step: Step, now: Moment, *, again: bool
     ) -> CallRecord:
         calls = self._calls
-        call = None if key is None else calls.new.get(key) or calls.old.get(key)
+        call = None if key is None else self._known(key)
         if call is None:
             seen, result_key, masked_key = 0 if again else 1, step.result_key, step.masked_key
             call = CallRecord(now, now, seen, 1, 1, 1.0, result_key, masked_key, result_key)
@@ -198,14 +203,10 @@ class Evidence:
 
     def _settle_round(self) -> None:
         """The calls of one round come at once: what one learned did not come after the others."""
-        for call in self._round:
-            if call.repeats == 1:
+        for key in self._round:
+            call = key and self._known(key)
+            if call is not None and call.repeats == 1:
                 call.progress, call.epoch = self._settled, self._settled_epoch
-
-    def _settle(self, call: CallRecord) -> None:
-        call.progress, call.epoch, call.replays = self.progress, self.epoch, self.replays
-        if len(self._round) < MAX_ROUND:
-            self._round.append(call)
 
     def _recount(self, call: CallRecord, step: Step, now: Moment, *, again: bool) -> None:
         """Take another occurrence of a call that is known."""
@@ -290,7 +291,7 @@ class Evidence:
         self.epoch += self.changed
 
     def _is_new(self, action: str, result_key: str) -> bool:
-        results, key = self._results, (action, result_key)
-        known = key in results.new or key in results.old
-        results.put(key, True)  # noqa: FBT003 - a set that knows its order
+        end = (action, result_key)
+        known = end in self._results
+        self._results.put(end, True)  # noqa: FBT003 - a set that knows its order
         return not known

@@ -54,6 +54,9 @@ class Recent(Generic[_K, _V]):
     def __len__(self) -> int:
         return len(self.new.keys() | self.old.keys())
 
+    def __contains__(self, key: _K) -> bool:
+        return key in self.new or key in self.old
+
     def put(self, key: _K, value: _V) -> None:
         """Take an entry, or take it again."""
         if len(self.new) >= self.half and key not in self.new:
@@ -100,6 +103,9 @@ class Moment(NamedTuple):
 # Past the `__new__` that a NamedTuple has, which is written in Python.
 new_moment: Final = cast(
     "Callable[[type[Moment], tuple[SpanRef | None, int, int, int, int]], Moment]", tuple.__new__
+)
+new_once: Final = cast(
+    "Callable[[type[Once], tuple[Step, Moment, int, int, int]], Once]", tuple.__new__
 )
 
 
@@ -149,6 +155,51 @@ class CallRecord:
         self.first, self.repeats, self.weight, self.doubtful = now, 1, 1.0, False
 
 
+class Once(NamedTuple):
+    """What is kept of a call that came once and repeated nothing, as most do.
+
+    It can be read like a `CallRecord`, as far as others read one.
+
+    Attributes:
+        step, latest: the call, and when it was.
+        progress, epoch, replays: what those of the run were after it.
+    """
+
+    step: Step
+    latest: Moment
+    progress: int
+    epoch: int
+    replays: int
+
+    seen = same = repeats = 1
+    weight = 1.0
+    doubtful = False
+    loose_key = masked_key = None
+
+    @property
+    def first(self) -> Moment:
+        """The first occurrence, which is the latest."""
+        return self.latest
+
+    @property
+    def result_key(self) -> str | None:
+        """The result."""
+        return self.step.result_key
+
+    @property
+    def like(self) -> str | None:
+        """The result: it stands for itself."""
+        return self.step.result_key
+
+    def record(self) -> CallRecord:
+        """The record to go on with, now that there is more to say."""
+        now, key = self.latest, self.step.result_key
+        return CallRecord(
+            now, now, 1, 1, 1, 1.0, key, None, key, None, None,
+            self.progress, self.epoch, self.replays,
+        )  # fmt: skip
+
+
 @dataclass(slots=True)
 class Streak:
     """How often in a row a tool came to the same end, whatever its arguments.
@@ -191,12 +242,12 @@ class ToolRecord:
     """One tool: its streak of equal results and its streak of equal failures.
 
     A streak of results is made when one comes again: most never do. `fresh` holds what it would
-    begin with: the step, and what the run's progress and epoch were after it.
+    begin with.
     """
 
     results: Streak | None = None
     failures: Streak | None = None
-    fresh: tuple[Step, Moment, int, int] | None = None
+    fresh: Once | None = None
 
 
 class Spoken(NamedTuple):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.model import Sighting
-    from otel_loopguard.core.records import CallRecord
+    from otel_loopguard.core.records import CallRecord, Once
 
 MAX_WORDS: Final = 256
 """Words at the start of a result that are looked at."""
@@ -80,7 +80,7 @@ def _loose_key_of(
     episode: Episode | None,
     action: str,
     args: object,
-    earlier: CallRecord | None,
+    earlier: CallRecord | Once | None,
     result_key: str | None,
 ) -> str | None:
     """The weaker key of a call that came back with another result, or with one that others got.

@@ -10,7 +10,7 @@ from otel_loopguard.core.records import Streak, ToolRecord, newest, remember
 if TYPE_CHECKING:
     from otel_loopguard.core.evidence import Evidence
     from otel_loopguard.core.model import Step
-    from otel_loopguard.core.records import Moment
+    from otel_loopguard.core.records import Moment, Once
 
 MAX_TOOLS: Final = 64
 NEWS_WEIGHT: Final = 0.45
@@ -46,18 +46,24 @@ class Tools:
         """Forget all but the newest."""
         self._table = newest(self._table, limit)
 
-    def count(self, learned: Evidence, step: Step, now: Moment, again: bool) -> ToolRecord:  # noqa: FBT001 - a name takes time
+    def take_new(self, action: str, once: Once) -> ToolRecord:
+        """Take a call of a tool that repeated nothing."""
+        tool = self._table.get(action)
+        if tool is None:
+            tool = ToolRecord()
+            remember(self._table, action, tool, MAX_TOOLS)
+        tool.failures = tool.results = None
+        tool.fresh = once
+        return tool
+
+    def count(self, learned: Evidence, step: Step, now: Moment, *, again: bool) -> ToolRecord:
         """Take a call of which is known already what was learned by it."""
         tool = self._table.get(step.action)
         if tool is None:
             tool = ToolRecord()
             remember(self._table, step.action, tool, MAX_TOOLS)
-        if learned.fresh:
-            tool.failures = tool.results = None
-            tool.fresh = (step, now, learned.progress, learned.epoch)
-            return tool
         if tool.fresh is not None:
-            tool.results, tool.fresh = _began(*tool.fresh), None
+            tool.results, tool.fresh = _began(tool.fresh), None
         if step.outcome in FAILED:
             key = step.error or step.outcome.value
             tool.results = None
@@ -72,10 +78,10 @@ class Tools:
         return tool
 
 
-def _began(step: Step, now: Moment, progress: int, epoch: int) -> Streak:
+def _began(once: Once) -> Streak:
     """The streak that a fresh result has begun."""
-    key = step.result_key or ""
-    return Streak(now, now, key, progress, epoch, 1, 1.0, (step.args_key,), (key,))
+    key, now = once.result_key or "", once.latest
+    return Streak(now, now, key, once.progress, once.epoch, 1, 1.0, (once.step.args_key,), (key,))
 
 
 def _streak(

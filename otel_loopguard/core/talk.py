@@ -12,7 +12,7 @@ from otel_loopguard.core.window import CAP, Window
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
-    from otel_loopguard.core.records import CallRecord, Moment
+    from otel_loopguard.core.records import CallRecord, Moment, Once
 
 _COMPACT: Final = Kind.COMPACT
 _MODEL: Final = Kind.MODEL
@@ -74,7 +74,7 @@ class Talk:
         self.failures.extend(step, now, 1.0, again=True)
         return True
 
-    def called(self, step: Step, call: CallRecord, now: Moment, *, moved: bool) -> bool:
+    def called(self, step: Step, call: CallRecord | Once, now: Moment, *, moved: bool) -> bool:
         """Take a call; whether it goes on with anything.
 
         Args:

@@ -10,7 +10,7 @@ from otel_loopguard.core.turns import ALIKE, Spell, longer
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
-    from otel_loopguard.core.records import CallRecord, Moment
+    from otel_loopguard.core.records import CallRecord, Moment, Once
     from otel_loopguard.core.sketch import Sketch
 
 CAP: Final = 1_000
@@ -70,7 +70,7 @@ class Window:
             cut.weight += FRESH_WEIGHT if _is_new(text, old) else 1.0
         return self.cut is not None
 
-    def called(self, step: Step, call: CallRecord, now: Moment) -> bool:
+    def called(self, step: Step, call: CallRecord | Once, now: Moment) -> bool:
         """Take a call; whether it is broken after an answer that was cut off, or was thrown away.
 
         A result that a compaction threw away is fetched again once it is needed: that is fine. That

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.detectors.base import Limits
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Finding, Step
-    from otel_loopguard.core.records import CallRecord
+    from otel_loopguard.core.records import CallRecord, Once
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,9 @@ class HardLoop:
             doubt=call.doubtful or call.masked_key is not None,
         )
 
-    def _limits(self, episode: Episode, step: Step, call: CallRecord, *, polls: bool) -> Limits:
+    def _limits(
+        self, episode: Episode, step: Step, call: CallRecord | Once, *, polls: bool
+    ) -> Limits:
         warning, critical = self.spread, self.critical
         if polls:
             warning, critical = self.poll_warning, self.poll_critical
