@@ -28,7 +28,9 @@ MAX_ERRANDS: Final = 32
 MAX_AGENTS: Final = 32
 MAX_KNOWN: Final = 128
 FEW: Final = 3
-"""Among so many agents hand-overs go round; among more they may be spread."""
+MOST: Final = 6
+"""Among few agents hand-overs go round; among more, up to so many, those do that were made before.
+"""
 MUCH: Final = 3
 """An errand that brought more news than this was worth it: asking again is another errand."""
 
@@ -87,12 +89,13 @@ class Relay(NamedTuple):
     """Hand-overs to agents that do nothing but hand over, whatever they say in doing so.
 
     Attributes:
-        agents: who takes part.
+        agents, ways: who takes part, and who handed over to whom.
         times: how many hand-overs there were; those after a wait count less.
         first: the first of them.
     """
 
     agents: frozenset[str]
+    ways: frozenset[tuple[str, str]]
     times: float
     first: Moment
 
@@ -213,12 +216,14 @@ class Handoffs:
             self._give(caller, target, replace(last, args_key=last.result_key), when)
 
     def _hand_on(self, caller: str, step: Step, now: Moment) -> None:
-        relay, both = self.relay, frozenset({caller, step.target or step.action})
-        if relay is not None and len(relay.agents | both) <= FEW:
-            times = relay.times + self._weight(step)
-            self.relay = Relay(relay.agents | both, times, relay.first)
-        else:
-            self.relay = Relay(both, 1.0, now)
+        relay, way = self.relay, (caller, step.target or step.action)
+        agents = frozenset(way) if relay is None else relay.agents.union(way)
+        if relay is None or len(agents) > MOST:
+            self.relay = Relay(frozenset(way), frozenset({way}), 1.0, now)
+            return
+        goes_round = len(agents) <= FEW or way in relay.ways
+        times = relay.times + self._weight(step) * goes_round
+        self.relay = Relay(agents, relay.ways | {way}, times, relay.first)
 
     def _weight(self, step: Step) -> float:
         """Less where nobody did anything for a while: that is how one waits."""

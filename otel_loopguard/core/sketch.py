@@ -23,7 +23,7 @@ ALMOST: Final = 0.95
 """How alike two texts are at most that are not the same."""
 END_CHARS: Final = 2_048
 """Of a text longer than twice this only the two ends are read."""
-CHANT_CHARS: Final = 2_400
+CHANT_CHARS: Final = 8_000
 CHANT_COPIES: Final = 4
 CHANT_MIN: Final = 60
 CHANT_SHARE: Final = 0.2

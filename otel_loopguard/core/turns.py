@@ -65,12 +65,12 @@ class Turns:
         stale: turns in a row that say what earlier ones said; one that says it in part is none.
         silent: turns in a row without a text, without a thought and without an action.
         musing: turns in a row that mostly think, do nothing, and say little.
-        replies: turns in a row that say nearly the same, though others spoke between.
+        replies: turns in a row that say nearly what one before did, whoever spoke between.
         chanting: the newest turn, if it repeats one passage up to its end.
     """
 
     __slots__ = (
-        "_acted", "_agent", "_end_ns", "_pending", "_read", "_reply", "_texts", "chanting",
+        "_acted", "_agent", "_end_ns", "_pending", "_read", "_replies", "_texts", "chanting",
         "musing", "replies", "same", "silent", "stale",
     )  # fmt: skip
 
@@ -82,7 +82,7 @@ class Turns:
         self.replies: Spell | None = None
         self.chanting: Spell | None = None
         self._texts: list[tuple[str | None, Sketch, Moment]] = []
-        self._reply: Sketch | None = None
+        self._replies: list[Sketch] = []
         self._agent: str | None = None
         self._acted = self._pending = False
         self._end_ns = self._read = 0
@@ -97,11 +97,13 @@ class Turns:
     def _start_over(self) -> None:
         """Something was done: what was said before has led somewhere."""
         self.interrupted()
-        self._reply = self.replies = None
+        self.replies = None
+        self._replies.clear()
 
     def acted(self, *, moved: bool) -> None:
         """A tool was called; `moved` if that brought something new, or may have."""
-        self.silent = self.musing = self.stale = self.replies = self._reply = None
+        self.silent = self.musing = self.stale = self.replies = None
+        self._replies.clear()
         self._pending, self._acted = False, True
         if moved:
             self._start_over()
@@ -130,7 +132,8 @@ class Turns:
         if said is None or not known:
             return False
         if step.agent != self._agent:
-            self.silent = self.musing = self.replies = self._reply = None
+            self.silent = self.musing = self.replies = None
+            self._replies.clear()
         self._read, self._agent, self._pending = said.read, step.agent, said.acts
         if said.chant:
             count = said.chant // said.passage
@@ -191,16 +194,18 @@ class Turns:
         self.same.weight += grade * (ACTED_WEIGHT if self._acted else 1.0)
 
     def _answer(self, text: Sketch, now: Moment) -> None:
-        """Compare a text of some length to the one before it, whoever spoke between."""
+        """Compare a text of some length to those before it, whoever spoke between."""
         if text.words < REPLY_WORDS:
             return
-        if self._reply is not None and _grade(text, self._reply):
+        near = self._replies[-NEAR:]
+        if text in self._replies or any(_grade(text, other) for other in near):
             replies = self.replies = self.replies or Spell(now, key=text.hashes)
             replies.count += 1
             replies.weight += 1.0 if text.words >= SHORT_WORDS else BRIEF_WEIGHT
         else:
             self.replies = None
-        self._reply = text
+        self._replies.append(text)
+        del self._replies[:-MAX_TEXTS]
 
 
 def _grade(text: Sketch, other: Sketch) -> float:

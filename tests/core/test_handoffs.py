@@ -143,7 +143,11 @@ def test_agents_that_only_hand_over_go_round_whatever_they_say() -> None:
     ]
     assert spoken(relay("ABC", 8)) == [(8, "delegation_loop", "warning")]
     assert spoken(relay("AB", 12, work_at=6)) == []
+    assert spoken(relay("ABCD", 12)) == [(10, "delegation_loop", "warning")]
     assert spoken(relay("ABCDEFGH", 30)) == []
+    star = [way for each in "BCDEF" for way in ("A" + each, each + "A")]
+    once = [hand(f"Reason {PAGE[n:][:9]} {n}", way[1], way[0]) for n, way in enumerate(star)]
+    assert spoken(once) == []
 
 
 def test_a_word_in_passing_is_nothing_done() -> None:

@@ -237,6 +237,16 @@ def test_the_same_long_answer_to_whatever_the_user_says() -> None:
     assert spoken(*steps) == [(8, NAME, "warning")]
 
 
+def test_a_few_answers_in_turn_to_whatever_the_user_says() -> None:
+    order = [0, 1, 0, 2, 1, 2, 0, 2, 1]
+    steps = [step for n in order for step in (user("Go on, it is not done."), says(CLOSING[n]))]
+    assert spoken(*steps) == [(14, NAME, "warning")]
+    steps[13] = says("I see: the fourth table of the second chapter lacks its sums, so I add them.")
+    assert spoken(*steps) == []
+    steps[13] = call("write", 4, "ok")
+    assert spoken(*steps) == []
+
+
 @pytest.mark.parametrize(
     "steps",
     [

@@ -120,7 +120,7 @@ def test_the_kind_of_a_text(text: str, form: Form) -> None:
 def test_a_passage_again_and_again_up_to_the_end_is_a_chant(passage: str, copies: int) -> None:
     length, period = chant(passage * copies)
     if len(passage) * copies >= 60:
-        assert length == min(len(passage) * copies, 2_400)
+        assert length == min(len(passage) * copies, 8_000)
         assert length % period in range(period)
         assert passage * 2 == (passage * 2)[period:] + (passage * 2)[:period]
     else:
@@ -135,6 +135,8 @@ def test_a_passage_again_and_again_up_to_the_end_is_a_chant(passage: str, copies
         pytest.param("好的, 我马上开始处理这个文件。" * 9, 16, id="without spaces"),
         pytest.param("One.\n\nNo, two first.\n\nHold on, one.\n\n" * 6, 37,
                      id="three sentences in turn"),
+        pytest.param(f"{PLAN} {PLAN.upper()} Then, of course, this is done once more. \n" * 5, 372,
+                     id="whole paragraphs"),
     ],
 )  # fmt: skip
 def test_chants(text: str, period: int) -> None:
