@@ -19,7 +19,8 @@
 
 After that it answers. Without a count it goes on for ever. Options: `+think` (reasoning in every
 reply), `+same-id` (the calls of every reply are `call_0`, `call_1` ...), `+tool=NAME` (that tool is
-the first one). An option in the place of the name stands for `loop`: `think`, `same-id-4`.
+the first one), `+deaf` (calls go on though the request forbids them). An option in the
+place of the name stands for `loop`: `think`, `same-id-4`.
 The count starts again at each user message. Without tools to call, every scenario answers.
 """
 
@@ -66,7 +67,7 @@ def scenario_named(name: str, *, marker: str) -> Scenario | None:
 
 
 def _is_option(text: str) -> bool:
-    return text in {"think", "same-id"} or text.startswith("tool=")
+    return text in {"think", "same-id", "deaf"} or text.startswith("tool=")
 
 
 def _size_and_limit(name: str, count: str | None, times: str | None) -> tuple[int, int]:
@@ -82,8 +83,9 @@ def _scenario(plan: Plan, size: int, limit: int, options: list[str]) -> Scenario
 
     def decide(turn: Turn) -> Reply:
         offered = tuple(sorted(turn.offered, key=lambda tool: tool.name != preferred))
-        may_call = turn.tools and turn.number < limit
-        calls = plan(replace(turn, offered=offered), size) if may_call else ()
+        choice = None if "deaf" in options else turn.choice
+        heard = replace(turn, offered=offered, choice=choice)
+        calls = plan(heard, size) if heard.tools and turn.number < limit else ()
         if "same-id" in options:
             calls = tuple(replace(call, id=f"call_{i}") for i, call in enumerate(calls))
         thinking = "Let me think about it." if "think" in options else ""

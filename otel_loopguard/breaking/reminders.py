@@ -12,6 +12,34 @@ if TYPE_CHECKING:
 NEAREST: Final = 3
 """How many existing names are offered in place of an invented one."""
 
+_ENGLISH: Final[Mapping[str, str]] = {
+    "objective": "Your objective: {}",
+    "done": "It is done when:",
+    "tools": "Tools you may use: {}",
+    "keep": "Keep to these:",
+    "takes": "{} takes these arguments: {}. Call it with exactly these.",
+    "nothing": "There is no such tool, and no other. Answer without tools.",
+    "nearest": "There is no such tool. The nearest ones are: {}.",
+    "all": "There is no such tool. These exist: {}.",
+    "none": "none",
+}
+_GERMAN: Final[Mapping[str, str]] = {
+    "objective": "Dein Ziel: {}",
+    "done": "Es ist erreicht, wenn:",
+    "tools": "Werkzeuge, die du benutzen darfst: {}",
+    "keep": "Halte dich daran:",
+    "takes": "{} erwartet diese Argumente: {}. Rufe es mit genau diesen auf.",
+    "nothing": "Es gibt kein solches Werkzeug, und kein anderes. Antworte ohne Werkzeuge.",
+    "nearest": "Es gibt kein solches Werkzeug. Am nächsten kommen: {}.",
+    "all": "Es gibt kein solches Werkzeug. Diese gibt es: {}.",
+    "none": "keine",
+}
+
+
+def _words(language: str) -> Mapping[str, str]:
+    """The sentences of a language; an unknown one is taken for English."""
+    return _GERMAN if language == "de" else _ENGLISH
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveAnchor:
@@ -27,13 +55,18 @@ class ObjectiveAnchor:
     success_criteria: Sequence[str] = ()
     allowed_tools: Sequence[str] = ()
 
-    def text(self) -> str:
+    def text(self, language: str = "en") -> str:
         """The reminder to put into the conversation."""
-        lines = [f"Your objective: {self.objective}"]
+        words = _words(language)
+        return words["objective"].format(self.told(language))
+
+    def told(self, language: str = "en") -> str:
+        """The same without the words before the objective."""
+        words, lines = _words(language), [self.objective]
         if self.success_criteria:
-            lines += ["It is done when:", *(f"- {each}" for each in self.success_criteria)]
+            lines += [words["done"], *(f"- {each}" for each in self.success_criteria)]
         if self.allowed_tools:
-            lines.append(f"Tools you may use: {', '.join(self.allowed_tools)}")
+            lines.append(words["tools"].format(", ".join(self.allowed_tools)))
         return "\n".join(lines)
 
 
@@ -53,11 +86,15 @@ class ConstraintReminder:
         if self.every < 1:
             raise ValueError(f"every has to be at least 1, not {self.every}")
 
-    def due(self, iteration: int) -> str | None:
+    def due(self, iteration: int, language: str = "en") -> str | None:
         """The reminder, if it is due in this iteration (from 1 on); else None."""
         if not self.constraints or iteration < 1 or iteration % self.every:
             return None
-        return "\n".join(("Keep to these:", *(f"- {each}" for each in self.constraints)))
+        return f"{_words(language)['keep']}\n{self.told()}"
+
+    def told(self) -> str:
+        """The constraints, one a line."""
+        return "\n".join(f"- {each}" for each in self.constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +116,25 @@ class SummariseTrigger:
         return context_tokens >= self.tokens
 
 
-def tool_schema_reminder(name: str, tools: Mapping[str, Collection[str]]) -> str:
+def tool_schema_reminder(
+    name: str, tools: Mapping[str, Collection[str]], language: str = "en"
+) -> str:
     """What to answer to a call of a tool that does not exist, or that does not fit.
 
     Args:
         name: the name that was called.
         tools: the tools that exist, each with the names of its parameters.
+        language: en or de.
     """
+    words = _words(language)
+
+    def listed(parameters: Collection[str]) -> str:
+        return ", ".join(parameters) if parameters else words["none"]
+
     if name in tools:
-        return f"{name} takes these arguments: {_listed(tools[name])}. Call it with exactly these."
+        return words["takes"].format(name, listed(tools[name]))
     nearest = get_close_matches(name, tools, n=NEAREST, cutoff=0.5)
-    offers = [f"{each}({_listed(tools[each])})" for each in nearest or sorted(tools)]
+    offers = [f"{each}({listed(tools[each])})" for each in nearest or sorted(tools)]
     if not offers:
-        return "There is no such tool, and no other. Answer without tools."
-    which = "The nearest ones are" if nearest else "These exist"
-    return f"There is no such tool. {which}: {'; '.join(offers)}."
-
-
-def _listed(parameters: Collection[str]) -> str:
-    return ", ".join(parameters) if parameters else "none"
+        return words["nothing"]
+    return words["nearest" if nearest else "all"].format("; ".join(offers))

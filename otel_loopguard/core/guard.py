@@ -31,7 +31,6 @@ from otel_loopguard.core.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from otel_loopguard.core.detectors.base import Detector
     from otel_loopguard.core.episode import Episode
@@ -173,12 +172,13 @@ class Guard:
         with self._lock:
             self._declared.refuse(Call(run, action, args_key, None), decision)
 
-    def advise(self, run: str, can: Callable[[], AbstractSet[Remedy]]) -> Decision:
+    def advise(self, run: str, can: Callable[[], frozenset[Remedy] | None]) -> Decision:
         """What is to become of a model request before it is sent; O(1). See `advice.advise`."""
         episode = self._runs.get(run) if self.decides else None
         if episode is None or episode.standing is None or not episode.standing.any:
             return GO
-        able = can()
+        if (able := can()) is None:
+            return GO
         with self._lock:
             return advise(episode.standing, able, self._mode)
 
@@ -189,10 +189,13 @@ class Guard:
             if episode is not None and episode.standing is not None:
                 episode.standing.relent()
 
+    def peek(self, run: str) -> Episode | None:
+        """What is remembered of a run, to look at. Takes no lock."""
+        return self._runs.get(run)
+
     def is_stuck(self, run: str) -> bool:
         """Whether a run is stuck right now. Takes no lock: each span that starts asks."""
-        episode = self._runs.get(run)
-        return episode is not None and episode.stuck is not None
+        return (episode := self._runs.get(run)) is not None and episode.stuck is not None
 
     def end(self, run: str, reason: str, *, keep: bool = False) -> Closing:
         """A run is over; forget it.

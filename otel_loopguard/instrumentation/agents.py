@@ -30,6 +30,7 @@ from otel_loopguard.sdk.scope import (
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from otel_loopguard.breaking.brief import Brief
     from otel_loopguard.sdk.pipeline import Pipeline
 
 
@@ -50,6 +51,7 @@ def start_run(
     run_id: str | None = None,
     outer: Run | None = None,
     links: list[trace.Link] | None = None,
+    brief: Brief | None = None,
 ) -> Run:
     """Open an `invoke_agent` span, and the run that it shows.
 
@@ -59,6 +61,7 @@ def start_run(
         run_id: the run's id; a new one if None.
         outer: the run that it is a sub-agent of.
         links: what the span links to.
+        brief: what the application says of it.
     """
     run_id = run_id or new_run_id()
     attributes: names.Attributes = {names.OPERATION: "invoke_agent", names.RUN_ID: run_id}
@@ -70,7 +73,7 @@ def start_run(
     span = pipeline.tracer.start_span(
         title, kind=SpanKind.INTERNAL, attributes=attributes, links=links
     )
-    run = Run(run_id, name, span=span, parent=outer)
+    run = Run(run_id, name, span=span, parent=outer, brief=brief)
     live_spans.add(span.get_span_context().span_id, run)
     return run
 
@@ -95,6 +98,7 @@ class AgentScope:
         *,
         later: bool,
         earlier: Run | None,
+        brief: Brief | None,
     ) -> None:
         self._ended = False
         self._start_ns = time.time_ns()
@@ -108,10 +112,13 @@ class AgentScope:
             self._input_key = pipeline.guard.fingerprinter.of_args(given)
         run_id = earlier.id if earlier is not None else new_run_id()
         if later:
-            self.run, inside = Run(run_id, name, parent=parent), otel_context.get_current()
+            self.run = Run(run_id, name, parent=parent, brief=brief)
+            inside = otel_context.get_current()
         else:
             links = [trace.Link(earlier.span.get_span_context())] if earlier is not None else None
-            self.run = start_run(pipeline, name, run_id=run_id, outer=parent, links=links)
+            self.run = start_run(
+                pipeline, name, run_id=run_id, outer=parent, links=links, brief=brief
+            )
             inside = trace.set_span_in_context(self.run.span)
         self.context = enter_run(self.run, inside)
         if parent is not None and earlier is None:
@@ -195,6 +202,7 @@ def open_agent(
     *,
     later: bool = False,
     earlier: Run | None = None,
+    brief: Brief | None = None,
 ) -> AgentScope | None:
     """Begin an agent run; None if another instrumentation has begun the same one.
 
@@ -204,12 +212,13 @@ def open_agent(
         given: its task, which makes two runs of a sub-agent the same call.
         later: another instrumentation is about to show this run on a span of its own.
         earlier: the run that goes on here, where it was interrupted.
+        brief: what the application says of the run.
     """
     if later and action_of() is None:
         around = current_run()
         if around is not None and around.foreign and around.agent in (None, name):
             return None
-    return AgentScope(pipeline, name, given, later=later, earlier=earlier)
+    return AgentScope(pipeline, name, given, later=later, earlier=earlier, brief=brief)
 
 
 class Resumable:

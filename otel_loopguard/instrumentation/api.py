@@ -17,7 +17,11 @@ from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.scope import attach, detach
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
+
+    from otel_loopguard.breaking.brief import Brief, Summarise
+    from otel_loopguard.breaking.reminders import ConstraintReminder, ObjectiveAnchor
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Open = Callable[[wiring.Wiring, str, dict[str, Any]], drive.Scope | Held | None]
@@ -114,20 +118,42 @@ def agent(function: Callable[..., Any] | None = None, /, *, name: str | None = N
 class run:  # noqa: N801 - used like a function
     """A block that is one agent run: `with run("name"):`, or `async with`.
 
-    All tool and model calls inside belong to it and hang below its `invoke_agent` span.
+    All tool and model calls inside belong to it and hang below its `invoke_agent` span. What is
+    said of it beside its name is for the notes that its model gets while it is in a loop, where the
+    setting `action` asks for that; it is not exported.
 
     Args:
         name: the agent's name.
+        objective: what it is for; without it the user's first message is taken for that.
+        constraints: what it has to keep to: said again each fifth iteration, and when they drift.
+        summarise: makes a text of the messages that are left out of a request that got too long,
+            in the form that the model SDK is given them; without it they are counted.
+
+    Raises:
+        ValueError: the constraints are one text.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        objective: str | ObjectiveAnchor | None = None,
+        constraints: Sequence[str] | ConstraintReminder = (),
+        summarise: Summarise | None = None,
+    ) -> None:
         self._name = name
+        self._brief: Brief | None = None
+        if objective or constraints or summarise:
+            from otel_loopguard.breaking.brief import brief  # noqa: PLC0415 - seldom needed
+
+            self._brief = brief(objective, constraints, summarise)
         self._scope: AgentScope | None = None
         self._tokens: Any = None
 
     def __enter__(self) -> run:
         wired = wiring.current()
-        self._scope = open_agent(wired.pipeline, self._name) if wired is not None else None
+        if wired is not None:
+            self._scope = open_agent(wired.pipeline, self._name, brief=self._brief)
         if self._scope is not None:
             self._tokens = attach(self._scope.context)
         return self

@@ -7,6 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from otel_loopguard.instrumentation import drive
+from otel_loopguard.instrumentation.advising import advised
+from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.instrumentation.raw import WatchedRaw, body_of, is_raw
 from otel_loopguard.instrumentation.streams import is_stream, read_along
 from otel_loopguard.instrumentation.watch import Watch, Wire
@@ -15,9 +17,11 @@ from otel_loopguard.runtime import guarded
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from otel_loopguard.breaking.brief import Brief
     from otel_loopguard.core.exchange import ModelResponse
     from otel_loopguard.instrumentation.table import Factory, Wrapper
     from otel_loopguard.instrumentation.turns import Later, Turn
+    from otel_loopguard.instrumentation.wire.forms import Body
     from otel_loopguard.instrumentation.wiring import Wiring
 
 Wires = Mapping[str, Wire]
@@ -38,7 +42,7 @@ def post(wires: Wires, traces: Traces = _never) -> Factory:
             exchange = _begin(wired, wires, traces, instance, args, kwargs)
             if exchange is None:
                 return wrapped(*args, **kwargs)
-            drive.call(exchange, wrapped, args, kwargs)
+            drive.call(exchange.held or exchange, exchange.send, (wrapped, args, kwargs), {})
             return exchange.result
 
         return wrapper
@@ -54,7 +58,8 @@ def async_post(wires: Wires, traces: Traces = _never) -> Factory:
             exchange = _begin(wired, wires, traces, instance, args, kwargs)
             if exchange is None:
                 return await wrapped(*args, **kwargs)
-            await drive.await_(exchange, partial(wrapped, *args, **kwargs))
+            sent = partial(wrapped, *args, **exchange.given(kwargs))
+            await drive.await_(exchange.held or exchange, sent)
             return exchange.result
 
         return wrapper
@@ -83,17 +88,37 @@ def _begin(
     later = traces(client)
     if later is None and hasattr(getattr(client, "request", None), "__wrapped__"):
         later = "inside"
-    turn = wired.handwritten.begin(wire.read_request(body), later)
-    return None if turn is None else _Exchange(turn, wire, streams=bool(kwargs.get("stream")))
+    request = wire.read_request(body)
+    turn = wired.handwritten.begin(request, later)
+    if turn is None:
+        return None
+    exchange = _Exchange(turn, wire, streams=bool(kwargs.get("stream")))
+    sent = kwargs["body"]
+
+    def draft(brief: Brief | None, language: str) -> Body:
+        from otel_loopguard.instrumentation.wire.forms import Body  # noqa: PLC0415 - seldom needed
+
+        form = wire.form()
+        fixed = body is not sent and not form.touched().isdisjoint(_extra(kwargs))
+        return Body(sent, form, request, brief, language, fixed=fixed)
+
+    exchange.take(advised(wired, turn.call, draft))
+    return exchange
 
 
 def _body(kwargs: Mapping[str, Any]) -> Mapping[str, object] | None:
     """What is sent: the body, with what the application adds or replaces by `extra_body`."""
-    body, options = kwargs.get("body"), cast("dict[str, object]", kwargs.get("options") or {})
+    body = kwargs.get("body")
     if not isinstance(body, Mapping):
         return None
-    sent, extra = cast("Mapping[str, object]", body), options.get("extra_json")
-    return {**sent, **cast("Mapping[str, object]", extra)} if isinstance(extra, Mapping) else sent
+    sent, extra = cast("Mapping[str, object]", body), _extra(kwargs)
+    return {**sent, **extra} if extra else sent
+
+
+def _extra(kwargs: Mapping[str, Any]) -> Mapping[str, object]:
+    """What the application adds to the body, or replaces in it."""
+    extra = cast("dict[str, object]", kwargs.get("options") or {}).get("extra_json")
+    return cast("Mapping[str, object]", extra) if isinstance(extra, Mapping) else {}
 
 
 class _Exchange:
@@ -101,6 +126,7 @@ class _Exchange:
 
     Attributes:
         result: what the application gets.
+        held: what stands in for the request if it is not sent.
     """
 
     def __init__(self, turn: Turn, wire: Wire, *, streams: bool) -> None:
@@ -108,6 +134,20 @@ class _Exchange:
         self._wire = wire
         self._streams = streams
         self.result: Any = None
+        self.held: Held | None = None
+        self._sent: Any = None
+
+    def take(self, advice: Any) -> None:
+        """What becomes of the request."""
+        if isinstance(advice, Held):
+            self.held = advice
+            self._turn.drop()
+        else:
+            self._sent = advice
+
+    def given(self, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments of the client's method, with what is sent instead."""
+        return kwargs if self._sent is None else {**kwargs, "body": self._sent}
 
     @property
     def context(self) -> Context:

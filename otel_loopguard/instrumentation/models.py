@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry import trace
     from opentelemetry.context import Context
 
+    from otel_loopguard.core.decision import Decision
     from otel_loopguard.core.exchange import ModelResponse
     from otel_loopguard.sdk.pipeline import Pipeline
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class ModelCall(Action):
     """One call of a model. It may end long after the call returned: when its stream is over."""
 
-    __slots__ = ()
+    __slots__ = ("_advice",)
 
     role = Role.MODEL
     span_kind = SpanKind.CLIENT
@@ -69,7 +70,35 @@ class ModelCall(Action):
             parent=parent,
             later=later,
         )
+        self._advice: Decision | None = None
         newest_model_call.set(self)
+
+    def advise(self, decision: Decision) -> None:
+        """The request is changed, or in shadow mode would be; told once, however often it is."""
+        if not decision.told:
+            self._advice = decision
+            if self.span is not None:
+                self._tell()
+
+    def remind(self) -> None:
+        """The constraints are said again in the request."""
+        if self.span is not None:
+            self.span.set_attributes(names.REMINDED)
+
+    def hold(self, decision: Decision) -> None:
+        """The request is not sent; that is no step of the run."""
+        self.ended = True
+        self.showing()
+        self.advise(decision)
+        self.close(time.time_ns())
+
+    def _tell(self) -> None:
+        """Tell what was done about a loop, on the span that shows the call if it is open."""
+        decision, self._advice = self._advice, None
+        if decision is not None and decision.finding is not None:
+            tool = decision.finding.action
+            span = self.showing()
+            self.pipeline.intervene(self.run, decision, tool, span, context=self.place)
 
     def _take(self, span: trace.Span) -> None:
         super()._take(span)
@@ -120,6 +149,7 @@ class ModelCall(Action):
             span.set_attributes(_response_attributes(response))
             if self.pipeline.settings.capture_content:
                 span.set_attribute(names.OUTPUT_MESSAGES, output_messages(response))
+        self._tell()
         return span
 
     @guarded("late span of a model call")

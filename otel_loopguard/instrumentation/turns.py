@@ -112,6 +112,10 @@ class Turn:
             self.call.finish(response, end_ns=end_ns, later=self._later)
             self._respond(response)
 
+    def drop(self) -> None:
+        """The request is not sent."""
+        self._handwritten.settle(self)
+
     def fail(self, error: BaseException, response: ModelResponse | None = None) -> None:
         """The call raised; `response` is what had come until then."""
         if self._handwritten.settle(self):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from otel_loopguard.core.exchange import ModelRequest, ModelResponse
     from otel_loopguard.instrumentation.turns import Turn
+    from otel_loopguard.instrumentation.wire.forms import Form
 
 
 class StreamReader(Protocol):
@@ -31,6 +32,10 @@ class Wire(Protocol):
 
     def read_request(self, body: Mapping[str, object]) -> ModelRequest:
         """The body of a request."""
+        ...
+
+    def form(self) -> Form:
+        """How a request is changed."""
         ...
 
     def read_response(self, obj: object) -> ModelResponse:

@@ -74,6 +74,8 @@ _TEXTS: Final[dict[Outcome | Status, str]] = {
 }
 """What a span says for them; to read a member's value takes several times as long."""
 
+REMINDED: Final[Attributes] = {INTERVENTION: "reinject_constraints", LEVEL: 1}
+"""What the span of a request says in which the constraints are said again by their own clock."""
 RECOVERY_LEVEL: Final = 1
 """The rung of the recovery ladder that the suggested action stands on: the first."""
 

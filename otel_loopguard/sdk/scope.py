@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextvars import Token
 
+    from otel_loopguard.breaking.brief import Brief
     from otel_loopguard.core.model import SpanRef
     from otel_loopguard.dialects import Role
     from otel_loopguard.dialects.calls import Call
@@ -45,6 +46,7 @@ class Run:
         foreign: whether a span of someone else opened it.
         span: the agent's span if there is one; it stays open while the run goes on.
         parent: the run that this one is a sub-agent of.
+        brief: what the application says of it beforehand.
     """
 
     id: str
@@ -53,6 +55,7 @@ class Run:
     foreign: bool = False
     span: trace.Span = field(default=trace.INVALID_SPAN)
     parent: Run | None = None
+    brief: Brief | None = None
 
 
 class Action(Protocol):
@@ -156,6 +159,11 @@ def with_outer(run: Run) -> Iterator[Run]:
     while around is not None:
         yield around
         around = around.parent
+
+
+def brief_of(run: Run) -> Brief | None:
+    """What the application says of a run, or of the nearest one around it of which it does."""
+    return next((each.brief for each in with_outer(run) if each.brief is not None), None)
 
 
 def inner(run: Run, other: Run) -> Run:

@@ -118,7 +118,7 @@ class TestToolRunner:
         tool = Counted()
         async with entered(connect(server.base_url, is_async=is_async, **spans)) as client:
             with pytest.raises(loopguard.DeadlockError):
-                await self.run(server, tool, "loop", options, client)
+                await self.run(server, tool, "loop+deaf", options, client)
         await assert_broken(telemetry, server, tool)
 
     async def test_calls_at_once_are_stopped(

@@ -107,7 +107,7 @@ async def test_who_ignores_notes_is_stopped(
     """And what there is so far can be read."""
     telemetry.instrument(action="break")
     counted = Counted()
-    graph = remembering(kind, chat(server, "loop"), tool_of(counted))
+    graph = remembering(kind, chat(server, "loop+deaf"), tool_of(counted))
     with pytest.raises(loopguard.DeadlockError):
         await run(graph, way, config=CONFIG)
     await assert_broken(telemetry, server, counted)

@@ -80,7 +80,7 @@ class TestToolRunner:
         telemetry.instrument(action="break")
         tool = Counted()
         with pytest.raises(Exception, match="stopped before completion") as caught:
-            await self.run(server, tool, "loop", options, is_async=is_async)
+            await self.run(server, tool, "loop+deaf", options, is_async=is_async)
         assert isinstance(caught.value.__context__, loopguard.DeadlockError)
         await assert_broken(telemetry, server, tool)
 

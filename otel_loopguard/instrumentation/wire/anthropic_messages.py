@@ -20,6 +20,8 @@ from otel_loopguard.instrumentation.wire.history import MAX_CALLS, Part, with_hi
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from otel_loopguard.instrumentation.wire.forms import Form
+
 
 def read_request(body: Mapping[str, object]) -> ModelRequest:
     """Read the body of a request."""
@@ -30,6 +32,13 @@ def read_request(body: Mapping[str, object]) -> ModelRequest:
     )
     request = with_tools(request, get(body, "tools"), get(body, "tool_choice"))
     return with_history(request, get(body, "messages"), _part)
+
+
+def form() -> Form:
+    """How a request is changed."""
+    from otel_loopguard.instrumentation.wire.forms import Form  # noqa: PLC0415 - seldom needed
+
+    return Form("messages", _part, {"type": "none"}, "content", "system")
 
 
 def read_response(obj: object) -> ModelResponse:

@@ -21,6 +21,8 @@ from otel_loopguard.instrumentation.wire.history import MAX_CALLS, Part, with_hi
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from otel_loopguard.instrumentation.wire.forms import Form
+
 
 def read_request(body: Mapping[str, object]) -> ModelRequest:
     """Read the body of a request, with `tools` or the older `functions`."""
@@ -28,6 +30,13 @@ def read_request(body: Mapping[str, object]) -> ModelRequest:
     request = with_tools(request, get(body, "functions"), get(body, "function_call"))
     request = with_tools(request, get(body, "tools"), get(body, "tool_choice"))
     return with_history(request, get(body, "messages"), _part)
+
+
+def form() -> Form:
+    """How a request is changed."""
+    from otel_loopguard.instrumentation.wire.forms import Form  # noqa: PLC0415 - seldom needed
+
+    return Form("messages", _part, "none", "content")
 
 
 def read_response(obj: object) -> ModelResponse:

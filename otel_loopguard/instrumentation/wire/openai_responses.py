@@ -11,6 +11,8 @@ from otel_loopguard.instrumentation.wire.history import MAX_CALLS, Part, with_hi
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from otel_loopguard.instrumentation.wire.forms import Form
+
 _CALLS: Final[Mapping[str, str]] = {
     "function_call": "arguments",
     "custom_tool_call": "input",
@@ -35,6 +37,13 @@ def read_request(body: Mapping[str, object]) -> ModelRequest:
     request = with_tools(request, get(body, "tools"), get(body, "tool_choice"))
     messages = [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
     return with_history(request, messages, _part, joined=True)
+
+
+def form() -> Form:
+    """How a request is changed."""
+    from otel_loopguard.instrumentation.wire.forms import Form  # noqa: PLC0415 - seldom needed
+
+    return Form("input", _part, "none", "output", "instructions")
 
 
 def read_response(obj: object) -> ModelResponse:
