@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from otel_loopguard.core.exchange import Ask, ModelResponse
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.instrumentation import rounds
+from otel_loopguard.instrumentation.advising import advised
 from otel_loopguard.instrumentation.agents import new_run_id
+from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.instrumentation.langchain_values import text_in, thought_in
 from otel_loopguard.runtime import guarded
 
@@ -16,7 +18,11 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
+    from otel_loopguard.breaking.brief import Brief
+    from otel_loopguard.instrumentation.langchain_drafts import Messages
     from otel_loopguard.instrumentation.models import ModelCall
+    from otel_loopguard.instrumentation.replacing import Given
+    from otel_loopguard.instrumentation.wiring import Wiring
 
 MAX_TEXT: Final = 1_000_000
 
@@ -56,6 +62,23 @@ class ModelRun:
     def context(self) -> Context:
         """The context that the provider's SDK is called in."""
         return self._call.context
+
+    def advised(self, wired: Wiring, model: Any, given: Given) -> ModelRun | Held:
+        """This, with other arguments where the run is in a loop; or what stands in for the call."""
+
+        def draft(brief: Brief | None, language: str) -> Messages:
+            from otel_loopguard.instrumentation.langchain_drafts import (  # noqa: PLC0415 - seldom
+                Messages,
+            )
+
+            return Messages(model, given, brief, language)
+
+        advice = advised(wired, self._call, draft)
+        if isinstance(advice, Held):
+            return advice
+        if advice is not None:
+            given.replace_first(*advice)
+        return self
 
     @guarded("response of a model")
     def finish(self, result: Any = MISSING) -> None:

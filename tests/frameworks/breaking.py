@@ -139,6 +139,7 @@ def assert_nudged(telemetry: Telemetry, server: ScriptedModel, tool: Counted) ->
     assert of(span, "loopguard.status") == "deadlocked"
 
 
+SKIPPED = "loopguard.skipped_interventions"
 LADDER = [
     *[("hard_loop", "inject_correction", 1, "break")] * 2,
     ("hard_loop", "force_final_answer", 2, "break"),
@@ -154,8 +155,11 @@ async def assert_broken(
     assert tool.made == 3 * at_once
     assert len(server.requests) <= 6
     done = interventions(telemetry)
-    if at_once == 1:
-        assert done == LADDER
+    kept = any("thread" in each["body"] for each in server.requests)
+    if at_once == 1:  # where the server keeps the tools, they cannot be taken away
+        assert done == [each for each in LADDER if not (kept and each[1] == "force_final_answer")]
+        skipped = (intervention_events(telemetry)[-1].attributes or {}).get(SKIPPED, ())
+        assert tuple(skipped) == tuple(["force_final_answer"] * kept)
     assert done[-1] == LADDER[-1]
     (agent,) = telemetry.agents
     assert of(agent, "loopguard.end_reason") == "deadlock"

@@ -85,7 +85,7 @@ class Body:
         self.scene = Scene(
             objective=objective(self._parts, brief, language),
             constraints=constraints(self._system(), brief),
-            tools=_tools(body),
+            tools=tools_of(body),
             asked=last_asked(self._parts),
             takes_words=known,
             takes_final=bool(items(body.get("tools")) or items(body.get("functions"))),
@@ -213,7 +213,7 @@ def _speaks(part: Part) -> bool:
     return part.role == "user" and not part.answers
 
 
-def _tools(body: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def tools_of(body: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The tools of a request that have a name, each with the names of its parameters."""
     listed = [*items(body.get("tools")), *items(body.get("functions"))]
     named = ((name_of(tool), tool) for tool in listed)
