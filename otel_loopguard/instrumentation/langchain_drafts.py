@@ -45,12 +45,11 @@ class Messages:
 
     def __init__(self, model: Any, given: Given, brief: Brief | None, language: str) -> None:
         self._brief, self._language, self._kwargs = brief, language, given.kwargs
-        first: Any = given.first("messages") or given.first("input")
-        batch = cast("list[object]", first) if type(first) is list else []
+        first: object = given.first("messages") or given.first("input")
+        batch = _listed(first)
         self._nested = bool(batch) and type(batch[0]) is list
         self._name = "messages" if self._nested else "input"
-        asked: object = batch[0] if self._nested else _as_messages(model, first)
-        listed = cast("list[Any]", asked) if type(asked) is list else []
+        listed = _listed(batch[0] if self._nested else _as_messages(model, first))
         known = 0 < len(listed) <= MAX_MESSAGES and all(map(is_message, listed))
         self._messages = listed if known else []
         self._parts = [_part(each) for each in self._messages]
@@ -90,6 +89,10 @@ class Messages:
         if change.cools and self._warmth is not None:
             more["temperature"] = self._warmth / 2
         return self._name, [told] if self._nested else told, more
+
+
+def _listed(value: object) -> list[Any]:
+    return cast("list[Any]", value) if type(value) is list else []
 
 
 def _as_messages(model: Any, given: object) -> object:

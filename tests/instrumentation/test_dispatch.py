@@ -240,7 +240,7 @@ def test_a_tool_that_does_not_exist_is_never_named(
 def test_asked_twice_about_one_call_it_says_the_same_and_tells_once(
     signals: Signals, client: openai.OpenAI
 ) -> None:
-    loop, made = Loop(client, "loop"), 0
+    loop, made = Loop(client, "loop+deaf"), 0
     with signals.instrumented(action="break"):
         while True:
             call = loop.ask()
@@ -256,7 +256,7 @@ def test_asked_twice_about_one_call_it_says_the_same_and_tells_once(
             loop.answer(call, notes.pop() or PAGE)
     assert made == 3
     told = [event for span in signals.spans for event in span.events]
-    assert [event.name for event in told].count("loopguard.intervention") == 3
+    assert [event.name for event in told].count("loopguard.intervention") == 4
 
 
 def test_a_fault_of_ours_lets_the_call_go(
