@@ -94,9 +94,10 @@ def _change(decision: Decision, draft: Draft, settings: Settings) -> Change:
 def _stopped(wired: Wiring, call: ModelCall, decision: Decision) -> Held | None:
     if decision.finding is None:
         return None
+    error = DeadlockError(decision.finding, decision.finding_id, call.run.id)
     call.hold(decision)
-    wired.stop(call.run)
-    return Held(None, DeadlockError(decision.finding, decision.finding_id, call.run.id))
+    wired.stop(call.run, error)
+    return Held(None, error)
 
 
 def _reminded(

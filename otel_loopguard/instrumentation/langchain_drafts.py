@@ -47,7 +47,7 @@ class Messages:
         self._brief, self._language, self._kwargs = brief, language, given.kwargs
         first: object = given.first("messages") or given.first("input")
         batch = _listed(first)
-        self._nested = bool(batch) and type(batch[0]) is list
+        self._nested = bool(batch) and _is_list(batch[0])
         self._name = "messages" if self._nested else "input"
         listed = _listed(batch[0] if self._nested else _as_messages(model, first))
         known = 0 < len(listed) <= MAX_MESSAGES and all(map(is_message, listed))
@@ -91,8 +91,12 @@ class Messages:
         return self._name, [told] if self._nested else told, more
 
 
+def _is_list(value: object) -> bool:
+    return type(value) is list
+
+
 def _listed(value: object) -> list[Any]:
-    return cast("list[Any]", value) if type(value) is list else []
+    return cast("list[Any]", value) if _is_list(value) else []
 
 
 def _as_messages(model: Any, given: object) -> object:

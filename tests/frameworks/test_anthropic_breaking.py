@@ -130,5 +130,5 @@ class TestToolRunner:
             connect(server.base_url, is_async=is_async, **spans_of(telemetry, native=False))
         ) as client:
             with pytest.raises(loopguard.DeadlockError):
-                await self.run(server, tool, "parallel-2", options, client)
+                await self.run(server, tool, "parallel-2+deaf", options, client)
         await assert_broken(telemetry, server, tool, at_once=2)

@@ -142,7 +142,7 @@ async def test_calls_at_once_are_stopped(
     is_async = way.startswith("a")
     with pytest.raises(loopguard.DeadlockError):
         await run(
-            build(kind, chat(server, "parallel-2"), [tool_of(counted, is_async=is_async)]), way
+            build(kind, chat(server, "parallel-2+deaf"), [tool_of(counted, is_async=is_async)]), way
         )
     await assert_broken(telemetry, server, counted, at_once=2)
 

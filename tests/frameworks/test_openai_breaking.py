@@ -90,6 +90,6 @@ class TestToolRunner:
         telemetry.instrument(action="break")
         tool = Counted()
         with pytest.raises(Exception, match="stopped before completion") as caught:
-            await self.run(server, tool, "parallel-2", options, is_async=is_async)
+            await self.run(server, tool, "parallel-2+deaf", options, is_async=is_async)
         assert isinstance(caught.value.__context__, loopguard.DeadlockError)
         await assert_broken(telemetry, server, tool, at_once=2)
