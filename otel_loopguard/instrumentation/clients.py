@@ -58,7 +58,7 @@ def async_post(wires: Wires, traces: Traces = _never) -> Factory:
             exchange = _begin(wired, wires, traces, instance, args, kwargs)
             if exchange is None:
                 return await wrapped(*args, **kwargs)
-            sent = partial(wrapped, *args, **exchange.given(kwargs))
+            sent = partial(exchange.send, wrapped, args, kwargs)
             await drive.await_(exchange.held or exchange, sent)
             return exchange.result
 
@@ -145,9 +145,9 @@ class _Exchange:
         else:
             self._sent = advice
 
-    def given(self, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments of the client's method, with what is sent instead."""
-        return kwargs if self._sent is None else {**kwargs, "body": self._sent}
+    def send(self, post: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the client's method, with what is sent instead."""
+        return post(*args, **(kwargs if self._sent is None else {**kwargs, "body": self._sent}))
 
     @property
     def context(self) -> Context:

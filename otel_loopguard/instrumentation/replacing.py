@@ -62,7 +62,9 @@ def calls(begin: Begin) -> Factory:
         def wrapper(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
             given = Given(args, kwargs)
             scope = safe(wired, instance, given)
-            return given.call(wrapped) if scope is None else drive.call(scope, given.call, wrapped)
+            return (
+                given.call(wrapped) if scope is None else drive.call(scope, given.call, (wrapped,))
+            )
 
         return wrapper
 
