@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.cycles import MAX_PERIOD, Cycles
 from otel_loopguard.core.evidence import Evidence
 from otel_loopguard.core.model import FAILED, Outcome, Status
+from otel_loopguard.core.names import asks, waits
 from otel_loopguard.core.plans import Plan, Plans
 from otel_loopguard.core.ranges import Ranges
 from otel_loopguard.core.records import remember
 from otel_loopguard.core.sizes import SHORT
+from otel_loopguard.core.subject import sleeps
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
@@ -28,6 +30,14 @@ _HEALTHY: Final = Status.HEALTHY
 _REPEATING: Final = Status.REPEATING
 _STAGNANT: Final = Status.STAGNANT
 
+HALF: Final = 0.5
+_TOLD: Final = 0b01
+_BLANK: Final = 0b10
+_ALL: Final = (1 << 2 * MAX_PERIOD) - 1
+_TOLDS: Final = _ALL // 3
+_BLANKS: Final = _TOLDS << 1
+_NOTHING: Final = frozenset({_EMPTY, Outcome.ACK})
+
 
 class Deeds:
     """What is counted of one agent's calls; the others' neither add to it nor interrupt it.
@@ -36,7 +46,8 @@ class Deeds:
         evidence: its calls, and what it learned by them.
         cycles: how its rounds repeat.
         consecutive: length of the streak of its newest tool.
-        waits: how many rounds ago it was told to wait; the newest is 0.
+        waits: for each of the newest rounds two bits, the newest one's lowest: whether it was told
+            to wait, and whether it was told nothing.
         rejections: how its calls are turned down; None while none is.
         ranges: the parts that it read; None before it read one.
         plans: what it wrote down that is to do; None before it did.
@@ -55,7 +66,7 @@ class Deeds:
         self.ranges: Ranges | None = None
         self.plans: Plans | None = None
         self.consecutive = 0
-        self.waits = MAX_PERIOD
+        self.waits = 0
         self.opened = 0
         self._last_action: str | None = None
         self._round: str | None = None
@@ -90,9 +101,9 @@ class Deeds:
             self._round = name or None
             self._round_end_ns = step.end_ns
             self.opened = number
-            self.waits += 1
+            self.waits = (self.waits << 2) & _ALL
         if step.traits is not None and step.traits.poll:
-            self.waits = 0
+            self.waits |= _TOLD
         return not joins
 
     def health(
@@ -100,13 +111,33 @@ class Deeds:
     ) -> Status:
         """How a run is doing whose newest call goes on with something."""
         period = 1 if cycle is None else cycle.period
-        if step.outcome in FAILED or self.waits < max(period, 2):
+        if step.outcome in FAILED or self.waited(max(period, 2)) >= HALF:
             return _HEALTHY
         equal_results = 0 if tool.results is None else tool.results.count
         says_much = step.outcome is _EMPTY or (step.size or 0) > SHORT
         if equal_results >= (3 if says_much else 6):
             return _STAGNANT
         return _REPEATING if call.same >= 2 <= call.weight or period > 1 else _HEALTHY
+
+    def hear(self, step: Step) -> None:
+        """Take what the newest round was told, if that is to wait, or nothing."""
+        subject = step.subject
+        slept = waits(step.action) or (subject is not None and sleeps(subject))
+        if step.outcome is Outcome.PENDING or slept:
+            self.waits |= _TOLD
+        elif step.outcome in _NOTHING:
+            self.waits |= _BLANK
+
+    def waited(self, rounds: int) -> float:
+        """How many of the newest rounds waited: the share of those that were told anything."""
+        newest = self.waits & ((1 << 2 * rounds) - 1)
+        told, blank = (newest & _TOLDS).bit_count(), (newest & _BLANKS & ~(newest << 1)).bit_count()
+        return told / (rounds - blank) if told else 0.0
+
+    def asks(self, step: Step) -> bool:
+        """Whether a call asks how far something is, by what it was told or by the tool's name."""
+        tells = asks(step.action) and (step.size or 0) <= SHORT
+        return tells or self.waited(2) >= HALF or waits(step.action)
 
     def understand(self, step: Step, gist: Extent | Plan, now: Moment) -> bool:
         """Take what a call says, after `evidence`; whether that was so before."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.gist import gist_of
 from otel_loopguard.core.handed import HANDS_OVER, handed_over
-from otel_loopguard.core.model import Kind, Outcome, Sighting, Step
+from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Step
 from otel_loopguard.core.outcome import classify
 from otel_loopguard.core.returned import compare
 from otel_loopguard.core.said import CUT, echoed, said_by
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.handoffs import Handoffs
     from otel_loopguard.core.said import Said
+    from otel_loopguard.core.subject import Subject
 
 UNKNOWN_TOOL: Final = "unknown_tool"
 
@@ -26,6 +27,7 @@ _AGENT: Final = Kind.AGENT
 _TOOL: Final = Kind.TOOL
 _COMPACT: Final = Kind.COMPACT
 _MODEL: Final = Kind.MODEL
+_OK: Final = Outcome.OK
 _TRUNCATED: Final = Outcome.TRUNCATED
 _UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
 
@@ -55,14 +57,15 @@ def digest(
         action = f"agent:{action}"
     if args_key is None:
         args_key = printer.of_args(args)
-    masked_key = words = loose_key = said = target = task = gist = None
+    masked_key = words = loose_key = said = target = task = gist = subject = None
     returns = False
     if recorded is None:
         result_key, size = printer.of_result(result)
     else:
         result_key, masked_key, size = recorded
     agent = its_agent or agent
-    if episode is None or episode.knows(action, args_key, result_key, agent):
+    known = episode is None or episode.knows(action, args_key, result_key, agent)
+    if known:
         at = (action, args_key, result_key, agent)
         returns, masked, words, loose_key = compare(printer, episode, sighting, *at)
         masked_key = masked_key or masked
@@ -73,6 +76,7 @@ def digest(
         action = UNKNOWN_TOOL  # a name that was not offered is model output: content
     if kind is _TOOL:
         gist = gist_of(printer, action, args, result)
+        subject = None if outcome is _OK and not known else _subject_of(printer, args, size)
         if is_short and size is not None:
             said = echoed(sighting)
     else:
@@ -83,8 +87,13 @@ def digest(
     return Step(
         kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
         agent, start_ns, end_ns, tokens, size, span, said, target, task,
-        loose_key, words, gist, traits,
+        loose_key, words, gist, traits, subject,
     )  # fmt: skip
+
+
+def _subject_of(printer: Fingerprinter, args: object, size: int | None) -> Subject | None:
+    """What a call names, if that is known and so is what it gave back."""
+    return None if size is None or args is MISSING else printer.of_subject(args)
 
 
 def _of_other(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.agents import Deeds, Others
+from otel_loopguard.core.agents import HALF, Deeds, Others
 from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
@@ -255,7 +255,7 @@ class Episode:
             self.repeats |= deeds.understand(step, step.gist, now)
         if self.talk is not None or step.said is not None:
             talk = self.talk = self.talk or Talk()
-            moved = evidence.moved or step.result_key is None
+            moved = evidence.moved or step.result_key is None or step.outcome is _PENDING
             self.repeats |= talk.called(step, call, now, moved=moved)
 
     def _weigh(
@@ -266,8 +266,7 @@ class Episode:
         evidence = deeds.evidence
         self.loose = evidence.loose
         self.good += evidence.moved and step.outcome is not _EMPTY
-        if step.outcome is _PENDING:
-            deeds.waits = 0
+        deeds.hear(step)
         if deeds.rejections is not None or step.outcome in TURNED_DOWN:
             rejections = deeds.rejections = deeds.rejections or Rejections()
             rejections.take(step, now, moved=evidence.moved)
@@ -295,5 +294,5 @@ class Episode:
         return self.alerts
 
     def polls(self, rounds: int) -> bool:
-        """Whether one of the newest rounds was told to wait."""
-        return self._deeds.waits < rounds
+        """Whether at least half of the newest rounds waited."""
+        return self._deeds.waited(rounds) >= HALF

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 
 from otel_loopguard.core.canonical import (
@@ -21,14 +22,17 @@ from otel_loopguard.core.canonical import (
     plain_form,
     read_form,
 )
-from otel_loopguard.core.masking import mask_parts
+from otel_loopguard.core.masking import is_clock, mask_parts
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.returned import loose_form, words_of
+from otel_loopguard.core.subject import MAX_FIELDS, words_in
 from otel_loopguard.core.texts import sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from hashlib import _Hash as Hash  # pyright: ignore[reportPrivateUsage] - hashlib has no name
+
+    from otel_loopguard.core.subject import Subject
 
 _DIGEST_BYTES: Final = 8
 _PLACEHOLDER: Final = re.compile(
@@ -42,11 +46,12 @@ _decode: Final = json.JSONDecoder(strict=False).raw_decode
 _LOOSE_CHARS: Final = 2_000
 _COSMETIC: Final = frozenset(
     {
-        *("reason", "description", "explanation", "title", "displayname", "display", "label"),
-        *("note", "comment", "taskprogress", "thought", "thoughts", "timeout", "timeoutms"),
-        *("timeoutseconds", "verbose", "nonce", "requestid"),
+        *("taskprogress", "timeout", "timeoutms", "timeoutseconds", "verbose", "nonce"),
+        *("requestid", "display", "displayname"),
     }
 )
+_TELLING: Final = frozenset({"reason", "description", "explanation", "label"})
+_SAYING: Final = frozenset({"title", "note", "comment", "thought", "thoughts"})
 
 
 class Printed(NamedTuple):
@@ -144,7 +149,7 @@ class Fingerprinter:
             return None, None
         head, middle, tail = mask_parts(text)
         words = words_of(head, len(middle))
-        if head + middle + tail == text:
+        if head + middle + tail == text or is_clock(text):
             return None, words
         return self.of_text(f"{head}\0{self.of_text(middle)}\0{tail}"), words
 
@@ -161,6 +166,16 @@ class Fingerprinter:
         if text is None or len(text) > _LOOSE_CHARS:
             return None
         return self.of_text("~" + loose_form(text))
+
+    def of_subject(self, value: object) -> Subject:
+        """Returns what arguments name, by field."""
+        kind = type(value)
+        if kind is not dict and _is_text(value):
+            value = self._parsed(value)
+        fields = cast("dict[object, object]", value) if type(value) is dict else {"": value}
+        named = ((name, inner) for name, inner in fields.items() if type(name) is str)
+        pairs = ((hash(name), words_in(self._text(inner) or "")) for name, inner in named)
+        return tuple(sorted(islice(pairs, MAX_FIELDS)))
 
     def _text(self, value: object) -> str | None:
         """What is masked of a result: a text as it is, of other values the texts in them bare."""
@@ -196,15 +211,29 @@ def _is_text(value: object) -> TypeGuard[str]:
 
 
 def _essential(value: object, depth: int = 3) -> object:
-    """Arguments without the fields that only tell or time a call."""
+    """Arguments without the fields that time or name a call, or tell of it what others say."""
     if not depth or type(value) is not dict:
         return value
-    fields = cast("dict[object, object]", value)
-    return {
+    kept: dict[object, object] = {
         name: _essential(inner, depth - 1)
-        for name, inner in fields.items()
-        if not isinstance(name, str) or name.replace("_", "").lower() not in _COSMETIC
+        for name, inner in cast("dict[object, object]", value).items()
+        if _plain(name) not in _COSMETIC
     }
+    for fields, words in ((_TELLING, 1), (_SAYING, 2)):
+        bare = {name: inner for name, inner in kept.items() if _plain(name) not in fields}
+        kept = bare if _has_phrase(bare, words) else kept
+    return kept
+
+
+def _plain(name: object) -> str:
+    return str.replace(name, "_", "").lower() if _is_text(name) else ""
+
+
+def _has_phrase(value: object, words: int) -> bool:
+    if type(value) is dict:
+        inner = cast("dict[object, object]", value).values()
+        return any(_has_phrase(each, words) for each in inner)
+    return _is_text(value) and len(str.split(value, maxsplit=words)) >= words
 
 
 def is_placeholder(text: str) -> bool:

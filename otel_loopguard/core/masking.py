@@ -14,6 +14,8 @@ HEAD: Final = 8_192
 TAIL: Final = 2_048
 """Of a longer text only so many characters at its start and at its end are searched."""
 
+CLOCK_CHARS: Final = 100
+
 _SEAM: Final = "\n\u2026\n"
 _WHOLE: Final = HEAD + TAIL + len(_SEAM)  # so that a text put together of head and tail is whole
 _SIGN: Final = "~"
@@ -47,6 +49,16 @@ _SHAPES: Final = (
     rf"[0-9](?:{'|'.join(_DIGIT_SHAPES)})",
 )
 _VOLATILE: Final = Pattern(rf"\b(?:{'|'.join(_SHAPES)})")
+
+_CLOCK: Final = Pattern(
+    r"[\W_]{0,8}(?:[^\W\d]\w{0,24}(?: \w{1,12})?[\"']?[ ]?[:=][ ]?[\"']?)?"
+    r"[\d.,/T -]{0,16}\d:\d\d[\d:.,/TZ +-]{0,24}(?:[A-Z]{2,5})?[\W_]{0,8}\Z"
+)
+
+
+def is_clock(text: str) -> bool:
+    """Whether a text says what time it is, and nothing else: that is what was asked."""
+    return len(text) <= CLOCK_CHARS and _CLOCK.match(text) is not None
 
 
 def mask(text: str) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.plans import Plan
     from otel_loopguard.core.ranges import Extent
     from otel_loopguard.core.said import Said
+    from otel_loopguard.core.subject import Subject
     from otel_loopguard.core.tasks import Task
 
 SpanRef = tuple[int, int]
@@ -147,7 +148,7 @@ class Sighting(NamedTuple):
         output_tokens: how many of `tokens` the model wrote, its reasoning included; of a
             compaction's, how many it left.
         recorded: the result's digests, where they were made already: for a span of ours in a file.
-        acts, parent: whether a model's response asks for a tool; the run around this one, if any.
+        acts, parent: whether a response asks for a tool; the run around this one, if any.
     """
 
     kind: Kind
@@ -177,8 +178,8 @@ class Sighting(NamedTuple):
 class Step:
     """A sighting without its content: all that a run remembers of it.
 
-    A key is None where the value was not captured: it equals nothing. `masked_key` and `words` are
-    of another result of the same call, `loose_key` is a weaker `args_key`, `traits` are declared.
+    A key is None where nothing was captured. `masked_key` and `words` are of another result of the
+    call, `loose_key` is a weaker `args_key`, `subject` what a call names that brought no news.
     """
 
     kind: Kind
@@ -204,6 +205,7 @@ class Step:
     words: tuple[int, ...] | None = None
     gist: Extent | Plan | None = None
     traits: Traits | None = None
+    subject: Subject | None = None
 
 
 class Finding(NamedTuple):
@@ -279,13 +281,11 @@ class Observation:
     """What the guard answers to one sighting.
 
     Attributes:
-        step, counted: the sighting's digests; whether it was a step of its own, not one seen
-            before or another attempt.
+        step, counted: its digests; whether it was a step of its own, not seen before or an attempt.
         iteration, consecutive_same_tool: 1-based: its tool round in the run, the tool's streak.
-        same_args_seen: whether this tool had these arguments before in this run.
-        repeat_count: how often this call has been seen with this result, this one included.
+        same_args_seen, repeat_count: whether its call was there before; how often with its result.
         status, utterances: the run's health after this step; findings that speak now.
-        changes, ended: runs that moved within the gauge of stuck runs; runs that are over.
+        changes, ended: runs that moved within the gauge of stuck runs; those that are over.
     """
 
     step: Step

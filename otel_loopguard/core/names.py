@@ -12,14 +12,22 @@ _CHANGING: Final = frozenset(
     {
         *("edit", "write", "create", "update", "delete", "remove", "insert", "apply", "patch"),
         *("replace", "save", "commit", "move", "rename", "append", "overwrite", "modify", "send"),
+        *("add", "set", "put", "store", "submit", "upload", "publish", "register", "assign"),
     }
 )
+_ASKING: Final = frozenset({"status", "progress", "poll", "watch", "monitor"})
 
 
 @lru_cache(maxsize=256)
 def waits(action: str) -> bool:
     """Whether a tool's name says that it only lets time pass."""
     return not _WAITING.isdisjoint(_words(action))
+
+
+@lru_cache(maxsize=256)
+def asks(action: str) -> bool:
+    """Whether a tool's name says that it tells how far something is."""
+    return not _ASKING.isdisjoint(_words(action))
 
 
 @lru_cache(maxsize=256)

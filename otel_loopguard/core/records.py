@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from otel_loopguard.core.model import Severity, SpanRef, Step
     from otel_loopguard.core.returned import Returned
+    from otel_loopguard.core.subject import Named
 
 MAX_STREAK_ARGS: Final = 8
 WAIT_NS: Final = 20_000_000_000
@@ -150,6 +151,11 @@ class CallRecord:
     begun: Moment | None = None
     returns: int = 1
 
+    @property
+    def renewed(self) -> bool:
+        """Whether each of its newest results named another thing by an id, and nothing else new."""
+        return self.sketch is not None and self.sketch.steady > 1
+
     def restart(self, now: Moment) -> None:
         """Count from this occurrence on."""
         self.first, self.repeats, self.weight, self.doubtful = now, 1, 1.0, False
@@ -213,6 +219,7 @@ class Streak:
         weight: `count`, less for what came after a wait or after news.
         args: up to eight of the different arguments that led there.
         texts: up to eight of the results' different digests.
+        named: what the arguments named.
     """
 
     first: Moment
@@ -224,6 +231,7 @@ class Streak:
     weight: float
     args: tuple[str | None, ...]
     texts: tuple[str | None, ...]
+    named: Named | None = None
 
     def extend(self, step: Step, now: Moment, weight: float, *, again: bool) -> None:
         """The tool came to the same end once more, which counts `weight` or less."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.model import Outcome
 from otel_loopguard.core.records import WAIT_WEIGHT, remember
+from otel_loopguard.core.subject import Named
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
@@ -21,6 +22,8 @@ NEAR: Final = 10
 """Beyond so many rounds the next rejection is a new story."""
 ASKED_WEIGHT: Final = 0.5
 """What one counts that came after a wait, if a model was asked meanwhile: it did not only wait."""
+LISTED_WEIGHT: Final = 0.5
+"""What a refusal counts that is about another thing than those before."""
 ANY: Final = "*"
 """Stands for all tools."""
 
@@ -32,10 +35,11 @@ class Rejected:
     Attributes:
         first, latest: the first and the newest time.
         times: how often; a parallel round counts once.
-        weight: the same, less what came after a wait.
+        weight: the same, less what came after a wait, and what was about another thing.
         same: how often in a row with the same text.
         text: the digest of that text.
         tools: how many tools it was about.
+        named: what the arguments named.
     """
 
     first: Moment
@@ -45,13 +49,18 @@ class Rejected:
     same: int = 0
     text: str | None = None
     tools: frozenset[str] = frozenset()
+    named: Named | None = None
 
     def add(self, step: Step, now: Moment) -> None:
         """Once more."""
         if self.times and self.latest.iteration == now.iteration:
             return
         self.times += 1
-        self.weight += _weight(step, now, self.latest)
+        weight = _weight(step, now, self.latest)
+        if step.subject is not None and step.outcome is Outcome.REFUSED:
+            self.named = self.named or Named(None)
+            weight *= LISTED_WEIGHT if self.named.another(step.subject, in_form=True) else 1.0
+        self.weight += weight
         text = step.masked_key or step.result_key
         self.same = self.same + 1 if text is not None and text == self.text else 1
         self.text, self.latest = text, now

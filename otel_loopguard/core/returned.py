@@ -27,11 +27,19 @@ STEADY: Final = 2
 """How often in a row nothing but the same id may have changed before it is known as volatile."""
 FEW: Final = 4
 """How many words next to an id have to stay the same."""
+MOST: Final = 8
+"""The same for numbers that only waver."""
+SLIGHT: Final = 0.1
+"""A number that goes up and down, each time by less than this share, only wavers."""
 
 _WORD: Final = re.compile(r"[^\s\"'{}\[\](),:;=<>|]+")
 _NUMBER: Final = re.compile(r"[+-]?\d[\d.,/]*(?:%|[A-Za-wyz]{1,3})?")
 _NAME: Final = re.compile(r"\w+(?:[_-][iI][dD]|I[dD])")
-_PLAIN, _ID, _COUNT, _ID_NAME = range(4)
+_PLAIN, _ID, _COUNT, _ID_NAME, _WHOLE = range(5)
+_KINDS: Final = 8
+_LENGTHS: Final = 64
+_DIGITS: Final = 15
+_DOWN, _UP, _WAVERS, _STEEP = range(1, 5)
 
 
 def words_of(text: str, more: int = 0) -> tuple[int, ...]:
@@ -41,7 +49,13 @@ def words_of(text: str, more: int = 0) -> tuple[int, ...]:
     and of which kind.
     """
     words: list[str] = _WORD.findall(text)
-    return (len(words) + more, *(hash(word) * 4 + _kind(word) for word in words[:MAX_WORDS]))
+    return (len(words) + more, *map(_number_of, words[:MAX_WORDS]))
+
+
+def _number_of(word: str) -> int:
+    if word.isdecimal() and len(word) <= _DIGITS:
+        return int(word) * _KINDS + _WHOLE
+    return (hash(word) * _LENGTHS + min(len(word), _LENGTHS - 1)) * _KINDS + _kind(word)
 
 
 def _kind(word: str) -> int:
@@ -102,14 +116,15 @@ def _loose_key_of(
 class Returned:
     """The words of one call's results."""
 
-    __slots__ = ("_known", "_last", "_longest", "_places", "_steady")
+    __slots__ = ("_known", "_last", "_longest", "_places", "_swings", "steady")
 
     def __init__(self) -> None:
         self._known: set[int] = set()
         self._last: list[int] = []
         self._places: list[int] = []
+        self._swings: dict[int, int] = {}
         self._longest = 0
-        self._steady = 0
+        self.steady = 0
 
     def take(self, measured: tuple[int, ...]) -> int:
         """Take another result; of how many in a row it is known now that they say nothing new.
@@ -125,22 +140,46 @@ class Returned:
         if len(known) + len(new) <= MAX_KNOWN:
             known |= new
         places = self._moving(words)
-        self._steady = 0 if not places else self._steady + 1 if places == self._places else 1
-        self._last, self._places = words, places
-        return STEADY if self._steady == STEADY else int(near or self._steady > STEADY)
+        if places is None:
+            self.steady = 0
+        elif places:
+            self.steady = self.steady + 1 if places == self._places else 1
+        self._last, self._places = words, places or []
+        if places and self.steady == STEADY:
+            return STEADY
+        return int(near or places == [] or self.steady > STEADY)
 
-    def _moving(self, words: list[int]) -> list[int]:
-        """Where ids stand that have changed, if nothing else has.
+    def _moving(self, words: list[int]) -> list[int] | None:
+        """Where ids stand that have changed; None if anything else has but numbers that waver.
 
-        Several of them may be another thing each time, unless they stand under the names of ids.
+        Several ids may be another thing each time, unless they stand under the names of ids.
         """
         last = self._last
         if len(words) != len(last):
-            return []
+            self._swings.clear()
+            return None
         moved = [at for at, word in enumerate(words) if word != last[at]]
-        if len(words) - len(moved) < FEW:
-            return []
-        if not all(words[at] % 4 == last[at] % 4 == _ID for at in moved):
-            return []
-        named = all(at and words[at - 1] % 4 == _ID_NAME for at in moved)
-        return moved if named or len(moved) == 1 else []
+        rest = [at for at in moved if not self._wavers(at, last[at], words[at])]
+        kept = len(words) - len(moved)
+        if not moved or kept < (FEW if rest == moved else MOST):
+            return None
+        if not all(_are_ids(last[at], words[at]) for at in rest):
+            return None
+        named = all(at and words[at - 1] % _KINDS == _ID_NAME for at in rest)
+        return rest if named or len(rest) == 1 else None
+
+    def _wavers(self, at: int, old: int, new: int) -> bool:
+        """Whether a number that has changed goes up and down, and never far."""
+        if not old % _KINDS == new % _KINDS == _WHOLE:
+            return False
+        far = abs(new - old) > SLIGHT * max(new, old)
+        swing = _STEEP if far else _DOWN if new < old else _UP
+        self._swings[at] = swing = swing | self._swings.get(at, 0)
+        return swing == _WAVERS
+
+
+def _are_ids(old: int, new: int) -> bool:
+    """Whether both are ids: of two that are equally long one may happen to have no digit."""
+    kinds = {old % _KINDS, new % _KINDS}
+    alike = old // _KINDS % _LENGTHS == new // _KINDS % _LENGTHS
+    return kinds == {_ID} or (_ID in kinds and alike and kinds <= {_ID, _PLAIN, _ID_NAME})

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from otel_loopguard.core.declared import alters
 from otel_loopguard.core.model import FAILED, Outcome
+from otel_loopguard.core.plans import Plan
 from otel_loopguard.core.records import Streak, ToolRecord, newest, remember
+from otel_loopguard.core.sizes import SHORT
+from otel_loopguard.core.subject import Named
 
 if TYPE_CHECKING:
     from otel_loopguard.core.evidence import Evidence
@@ -17,6 +21,11 @@ NEWS_WEIGHT: Final = 0.45
 """What a repeat counts when something else was learned since the time before."""
 CLOSE_ROUNDS: Final = 4
 """What comes again more rounds later, with news in between, is no repeat."""
+LISTED_WEIGHT: Final = 0.11
+"""What a repeat counts whose arguments name another thing: whoever works through a list is told
+much the same each time."""
+FAILING_WEIGHT: Final = 0.34
+"""The same where the tool failed."""
 BARE: Final = 32
 """Up to this many characters a result is no more than an acknowledgement, unless it is empty."""
 
@@ -100,19 +109,26 @@ def _streak(
         if step.outcome is _OK or now.iteration - streak.latest.iteration > CLOSE_ROUNDS:
             return _new_streak(learned, key, step, now)
         weight = 1.0 if step.outcome is _EMPTY else NEWS_WEIGHT
+    if step.subject is not None and (step.outcome is not _OK or (step.size or 0) <= SHORT):
+        named = streak.named = streak.named or Named(None)
+        failed = step.outcome in FAILED
+        if named.another(step.subject, in_form=failed):
+            weight *= FAILING_WEIGHT if failed else LISTED_WEIGHT
     streak.progress, streak.epoch = progress, epoch
     streak.extend(step, now, weight, again=again)
     return streak
 
 
 def _new_streak(learned: Evidence, key: str, step: Step, now: Moment) -> Streak:
-    return Streak(
-        now, now, key, learned.progress, learned.epoch, 1, 1.0, (step.args_key,), (step.result_key,)
-    )
+    named = None if step.subject is None else Named(step.subject)
+    args, texts = (step.args_key,), (step.result_key,)
+    return Streak(now, now, key, learned.progress, learned.epoch, 1, 1.0, args, texts, named)
 
 
 def is_bare(step: Step) -> bool:
-    """Whether a result is no more than an acknowledgement."""
-    if step.outcome is _ACK:
-        return True
-    return step.outcome is _OK and step.size is not None and step.size <= BARE
+    """Whether a result is no more than an acknowledgement: of what changes things, a longer one."""
+    if step.outcome is not _OK or step.size is None:
+        return step.outcome is _ACK
+    return step.size <= BARE or (
+        step.size <= SHORT and (isinstance(step.gist, Plan) or alters(step))
+    )

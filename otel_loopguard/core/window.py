@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 CAP: Final = 1_000
 """Two answers in a row of so many tokens or more are equally long only at their limit."""
-FRESH_WEIGHT: Final = 0.34
+LEAST: Final = 16
+"""Who lets a model write fewer tokens than this wants no more of it."""
+FRESH_WEIGHT: Final = 0.25
 BROKEN_WEIGHT: Final = 0.5
 FREED: Final = 0.05
 """A compaction that frees a smaller share than this has freed next to nothing."""
@@ -56,10 +58,11 @@ class Window:
         said = step.said
         wrote = 0 if said is None else said.wrote
         text = None if said is None or said.blank else said.sketch
+        is_cut = step.outcome is _TRUNCATED and not 0 < wrote < LEAST
         capped = wrote >= CAP and wrote == self._wrote
         earlier, old, self._wrote = self._moment, self._text, wrote
         self._moment, self._text = now, text
-        if step.outcome is not _TRUNCATED and not capped:
+        if not is_cut and not capped:
             self.cut = None
         elif self.cut is None and not capped:
             self.cut = Spell(now)

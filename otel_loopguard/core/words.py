@@ -113,6 +113,8 @@ SAYINGS: Final = (
             r"(?:status|state)(?: is|:) (?:in progress|pending|queued|processing|running)",
             r"(?:^|(?<=: )|(?:is|are) (?:still |currently )?)(?:in progress|pending|queued"
             r"|processing|running|being processed)(?:\W{0,3}\d{1,3} ?%\W?| \(.{1,40}\))?\W{0,3}$",
+            r"(?:^|(?<=[\t\n|])|(?<=  ))[ ]?(?:in[ _]progress|pending|queued)"
+            r"(?=[ ]?(?:$|[\t\n|]|  ))",
             r"please wait|check (?:back|again) (?:later|in)|try again (?:later|in)",
             r"läuft noch|noch nicht (?:fertig|bereit|abgeschlossen)|bitte warten|in bearbeitung",
             r"en cours|pas encore (?:prête?|terminée?)|veuillez patienter|en attente",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from otel_loopguard.core.cycles import MAX_PERIOD
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Step
+from otel_loopguard.core.names import changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ class Facts:
 def is_bare(step: Step) -> bool:
     """Whether a result says nothing, or no more than that the call is done."""
     if step.outcome is Outcome.OK:
-        return (step.size or 0) <= 32
+        return (step.size or 0) <= (200 if changes(step.action) else 32)
     return step.outcome in (Outcome.ACK, Outcome.EMPTY)
 
 

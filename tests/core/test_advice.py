@@ -92,7 +92,7 @@ INVALID = seen(result="field q is missing", outcome=Outcome.INVALID_ARGS)
         ),
         (
             [[model(f"{n} " * n, finish="length")] for n in range(9)],
-            [*[""] * 4, "chunk_result", "summarise_context", "end_run"],
+            [*[""] * 5, "chunk_result", "summarise_context", "end_run"],
         ),
     ],
     ids=["reflection", "hard loop", "invalid arguments", "refusals", "cut off"],

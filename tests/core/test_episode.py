@@ -10,7 +10,7 @@ from otel_loopguard.core.cycles import MAX_PERIOD
 from otel_loopguard.core.episode import CONDENSED, Episode
 from otel_loopguard.core.model import Kind, Outcome, Severity, Source, Status, Step
 from otel_loopguard.core.records import Alert, Moment
-from tests.core.reference import Facts, History
+from tests.core.reference import Facts, History, is_bare
 from tests.core.steps import SECOND, START, episode_of, other, tool
 
 END_OF = {
@@ -64,7 +64,7 @@ def facts_of(episode: Episode) -> Facts:
     call, loose, tool_record = episode.call, episode.loose, episode.tool
     assert call is not None
     assert tool_record is not None
-    failures = tool_record.failures
+    failures, fresh = tool_record.failures, tool_record.fresh
     return Facts(
         iteration=episode.iteration,
         consecutive=episode.consecutive,
@@ -76,7 +76,7 @@ def facts_of(episode: Episode) -> Facts:
         first_iteration=call.first.iteration,
         results=tool_record.results.count
         if tool_record.results
-        else int(tool_record.fresh is not None),
+        else int(fresh is not None and not is_bare(fresh[0])),
         loose=(loose.repeats, pytest.approx(loose.weight), loose.doubtful)  # type: ignore[arg-type]
         if loose
         else (0, 0.0, False),

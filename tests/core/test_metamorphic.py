@@ -12,6 +12,7 @@ import pytest
 
 from otel_loopguard.core.masking import mask
 from otel_loopguard.core.names import waits
+from otel_loopguard.core.subject import sleeps
 from otel_loopguard.core.tasks import names
 from tests.core.relations import (
     Case,
@@ -138,7 +139,8 @@ def test_texts_in_another_language_get_the_same_verdict() -> None:
     def told(case: Case) -> object:
         steps = [each.step for each in observe(case)]
         hidden = [mask(str(step.get("result"))).count("~") for step in case["steps"]]
-        return [(each.outcome, each.masked_key is None) for each in steps], hidden
+        naps = [each.subject is not None and sleeps(each.subject) for each in steps]
+        return [(each.outcome, each.masked_key is None) for each in steps], hidden, naps
 
     by_structure = [case for case in CASES if told(case) == told(translated(case))]
     differ = [

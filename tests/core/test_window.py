@@ -68,7 +68,15 @@ def test_each_says_something_new() -> None:
         "Chapter four, the longest, has her cross the strait in winter against everybody's advice.",
         "At last, in chapter five, both are found by the ferry on a morning without any wind.",
     ]
-    assert spoken(CUT, *map(cut, parts)) == [(4, CUT, "warning")]
+    assert spoken(CUT, *map(cut, parts[:4])) == []
+    assert spoken(CUT, *map(cut, parts)) == [(5, CUT, "warning")]
+
+
+def test_who_lets_a_model_write_a_word_wants_no_more() -> None:
+    label = seen(Kind.MODEL, result="positive", finish="length", output_tokens=1)
+    assert spoken(CUT, *[label] * 9) == []
+    thinks = seen(Kind.MODEL, result="positive", finish="length", output_tokens=900)
+    assert spoken(CUT, *[thinks] * 2) == [(2, CUT, "warning")]
 
 
 def test_new_answers_whose_calls_come_out_broken() -> None:

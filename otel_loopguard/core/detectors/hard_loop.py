@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import FAILED, Outcome, Pattern
-from otel_loopguard.core.names import waits
 
 if TYPE_CHECKING:
     from otel_loopguard.core.detectors.base import Limits
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 class HardLoop:
     """An equal call with an equal result, again and again with nothing new learned between.
 
-    Polls, whose results say "not yet", have a scale of their own; failures are a retry storm.
+    Polls, whose results say "not yet", have a scale of their own, unless each names another job;
+    failures are a retry storm.
     Catches: search("x") -> the same page, three times; results that differ in a timestamp only.
     Leaves alone: the same call with another result each time; a call repeated after other news.
     """
@@ -31,6 +31,7 @@ class HardLoop:
     critical: int = field(default=5, metadata={"doc": "equal calls with equal results: critical"})
     spread: int = field(default=3, metadata={"doc": "the same, not in a row or alike: warning"})
     unknown: int = field(default=3, metadata={"doc": "results not known, weighed: warning"})
+    anew: int = field(default=4, metadata={"doc": "equal calls that each start anew: warning"})
     poll_warning: int = field(default=10, metadata={"doc": "equal calls while waiting: warning"})
     poll_critical: int = field(default=20, metadata={"doc": "equal calls while waiting: critical"})
 
@@ -47,9 +48,9 @@ class HardLoop:
         told = episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if told is not None and told.iteration >= call.first.iteration:
             return None
-        polls = episode.polls(2) or waits(step.action)
+        pending, polls = step.outcome is Outcome.PENDING, episode.deeds.asks(step)
         alike = "the same" if key is step.args_key else "nearly the same"
-        gave = "no final result" if step.outcome is Outcome.PENDING else "the same result"
+        gave = "no final result" if pending else "the same result"
         return found(
             episode,
             step,
@@ -73,6 +74,7 @@ class HardLoop:
         warning, critical = self.spread, self.critical
         if polls:
             warning, critical = self.poll_warning, self.poll_critical
+            warning = self.anew if call.renewed and step.outcome is Outcome.PENDING else warning
         elif step.result_key is None:
             warning = self.unknown
         elif episode.consecutive >= call.repeats == call.weight:

@@ -46,6 +46,8 @@ class ToolOscillation:
             return None
         polls = episode.polls(cycle.period)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
+        if not polls and episode.deeds.waited(cycle.period):
+            limits = (self.unknown_laps, self.critical)  # who knows what it waits for
         if cycle.doubtful:
             limits = (self.poll_warning if polls else self.unknown_laps, inf)
         return found(

@@ -18,7 +18,7 @@ class TruncationLoop:
     """Answers in a row that stop at the token limit: what they ask for never comes out whole.
 
     The provider says so, or they have the same large number of tokens each. An answer that says
-    something new weighs a third, a call that came out broken after one weighs a half. Source: the
+    something new weighs a quarter, a call that came out broken after one weighs a half. Source: the
     rule for silent truncation of deer-flow (2 and 3), and the cases of tests/cases.
     Catches: two answers with the same start, both cut off; answers of 8,192 tokens each whose call
     is not valid JSON. Leaves alone: one answer that is cut off; a cut answer whose call succeeds.

@@ -1,0 +1,149 @@
+"""Who waits asks again; who asks for something that never comes, or starts it anew, does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from otel_loopguard.core.masking import is_clock
+from otel_loopguard.core.model import Kind, Outcome, Sighting
+from otel_loopguard.core.outcome import classify
+from tests.core.steps import START, call, page, seen, utterances
+
+IDS = ["cat-9cnga", "dog-6ezur", "owl-dvyop", "hen-9k0h9", "elk-m7qkh", "ant-rhj4z", "bee-4k6i5"]
+
+
+def laps(*lap: Sighting, times: int) -> list[Sighting]:
+    return list(lap) * times
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([call("job_status", 7, "Kopiert wird Teil 3.")] * 8, id="a tool for that"),
+        pytest.param([call("sh", "sleep 30; tail -2 log", "epoch 3")] * 8, id="a shell sleeps"),
+        pytest.param(
+            laps(call("build", 7, "Building, with three warnings."), call("wait", 9), times=8),
+            id="a wait between",
+        ),
+        pytest.param([call("checks", 7, "build\tpending\t0\nlint\tpass\t9s")] * 8, id="a table"),
+        pytest.param([call("run", 7, "in_progress")] * 8, id="a word of a machine"),
+        pytest.param(
+            [
+                step
+                for n in range(8)
+                for step in (
+                    seen(Kind.MODEL, result="The build still goes on, so I will wait for it."),
+                    call("run", 7, {"status": "running", "part": n}),
+                )
+            ],
+            id="who says so each time",
+        ),
+    ],
+)
+def test_who_waits_is_left_alone(steps: list[Sighting]) -> None:
+    assert utterances(steps) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "at"),
+    [
+        pytest.param([call("job_status", 7, page(1))] * 9, 3, id="a page is no state"),
+        pytest.param([call("sh", "tail -2 sleeper.log", "epoch 3")] * 9, 3, id="nobody sleeps"),
+        pytest.param([call("job_status", 7, "Teil 3")] * 19, 10, id="too long"),
+        pytest.param(
+            [
+                call("sh", "scan", {"status": "running", "text": f"runs as session {i}"})
+                for i in IDS
+            ],
+            6,
+            id="each time another job",
+        ),
+        pytest.param(
+            laps(
+                call("sh", "cat state", {"wave": 4, "status": "pending"}),
+                *[call("sh", n, page(n)) for n in range(4)],
+                times=6,
+            ),
+            20,
+            id="one of five looks at a state",
+        ),
+    ],
+)
+def test_who_does_not_wait(steps: list[Sighting], at: int) -> None:
+    assert utterances(steps)[0][0] == at
+
+
+def test_a_job_whose_request_has_an_id_is_still_one() -> None:
+    asks = [
+        call("job", 7, {"status": "running", "request_id": each, "of": "the job that you began"})
+        for each in IDS
+    ]
+    assert utterances(asks) == []
+
+
+def click(number: object, shot: str, **more: object) -> Sighting:
+    shown = {"ok": True, "url": "https://a.example/", "title": "The start page of the shop"}
+    return call("click", 3, json.dumps({**shown, "nodes": number, "shot": shot, **more}))
+
+
+NODES = [187, 186, 189, 187, 190, 186, 188, 187, 189]
+
+
+def test_a_number_that_only_wavers_is_no_news() -> None:
+    steps = [click(number, f"s_{n}b{n}e.png") for n, number in enumerate(NODES)]
+    told = utterances(steps)
+    assert {(pattern, severity) for _, pattern, severity in told} == {("hard_loop", "warning")}
+    assert told[0][0] <= 7
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([click(180 + n, "s_1.png") for n in range(9)], id="it grows"),
+        pytest.param([click(n * 3 % 7 * 90, "s_1.png") for n in range(9)], id="it leaps"),
+        pytest.param([click(n / 7 + 3, "s_1.png") for n in NODES], id="a measure"),
+        pytest.param(
+            [call("price", "a", {"cents": number}) for number in NODES], id="all there is"
+        ),
+        pytest.param(
+            [
+                click(number, "s_1.png", of=["ab", "cde", "f"][: n % 3])
+                for n, number in enumerate(NODES)
+            ],
+            id="other things too",
+        ),
+    ],
+)
+def test_numbers_that_are_news(steps: list[Sighting]) -> None:
+    assert utterances(steps) == []
+
+
+CLOCKS = ["2026-05-13 09:41:{}", '{{"now": "2026-05-13T09:41:{}Z"}}', "Current time: 09:41:{} UTC"]
+
+
+@pytest.mark.parametrize("text", CLOCKS)
+def test_who_asks_what_time_it_is_hears_news(text: str) -> None:
+    assert is_clock(text.format(10))
+    assert utterances([call("clock", "UTC", text.format(10 + 3 * n)) for n in range(10)]) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Nothing new as of 09:41:{}; the office is shut.", "done at 09:41:{}, 3 rows are left"]
+)
+def test_what_says_more_than_the_time(text: str) -> None:
+    assert not is_clock(text.format(10))
+    times = [call("look", "x", text.format(10 + 3 * n)) for n in range(12)]
+    assert utterances(times)[0][1] == "hard_loop"
+
+
+def test_a_state_in_a_column() -> None:
+    assert classify("web-0  0/1  Pending", deep=True) is Outcome.PENDING
+    assert classify("the pending order was paid", deep=True) is Outcome.OK
+
+
+def test_waits_of_long_ago_count_no_more() -> None:
+    waits = [call("job", 7, {"status": "queued"})]
+    work = [call("read", n, page(n), start_ns=START, end_ns=START) for n in range(12)]
+    assert utterances([*waits, *work, *[call("look", 1, page(99))] * 3])[0][1] == "hard_loop"
