@@ -269,7 +269,7 @@ class Episode:
         deeds.hear(step)
         if deeds.rejections is not None or step.outcome in TURNED_DOWN:
             rejections = deeds.rejections = deeds.rejections or Rejections()
-            rejections.take(step, now, moved=evidence.moved)
+            rejections.take(step, now, moved=evidence.moved, epoch=evidence.epoch)
             self.repeats = rejections.like is not None
         result = call.like or (None if step.outcome in FAILED else NOT_CAPTURED)
         args_key = step.loose_key or step.args_key

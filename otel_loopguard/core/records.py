@@ -180,6 +180,7 @@ class Once(NamedTuple):
     seen = same = repeats = 1
     weight = 1.0
     doubtful = False
+    renewed = False
     loose_key = masked_key = None
 
     @property

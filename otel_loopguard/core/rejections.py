@@ -40,6 +40,7 @@ class Rejected:
         text: the digest of that text.
         tools: how many tools it was about.
         named: what the arguments named.
+        args_key, epoch: the newest one's arguments; how much the run had changed by then.
     """
 
     first: Moment
@@ -50,6 +51,14 @@ class Rejected:
     text: str | None = None
     tools: frozenset[str] = frozenset()
     named: Named | None = None
+    args_key: str | None = None
+    epoch: int = 0
+
+    def is_over(self, step: Step, now: Moment, epoch: int) -> bool:
+        """Whether this one is a new story: long after, or the same asked again after some work."""
+        worked = step.outcome is Outcome.REFUSED and epoch != self.epoch
+        asked_again = step.args_key is not None and step.args_key == self.args_key
+        return now.iteration - self.latest.iteration > NEAR or (worked and asked_again)
 
     def add(self, step: Step, now: Moment) -> None:
         """Once more."""
@@ -87,22 +96,31 @@ class Rejections:
         self.like: tuple[Rejected, Rejected] | None = None
         self._known: dict[tuple[Outcome, str], Rejected] = {}
 
-    def take(self, step: Step, now: Moment, *, moved: bool) -> None:
-        """Take one call; `moved` is whether it brought something new."""
+    def take(self, step: Step, now: Moment, *, moved: bool, epoch: int) -> None:
+        """Take one call.
+
+        Args:
+            step: the call.
+            now: when it is.
+            moved: whether it brought something new.
+            epoch: how many steps have changed something.
+        """
         self.like = None
         if step.outcome in TURNED_DOWN:
-            self.like = self._add(step, now, step.action), self._add(step, now, ANY)
+            its_own, of_any = (self._add(step, now, tool, epoch) for tool in (step.action, ANY))
+            self.like = its_own, of_any
             return
         for outcome in TURNED_DOWN:
             self._known.pop((outcome, step.action), None)
         if moved:
             self._known.pop((Outcome.REFUSED, ANY), None)
 
-    def _add(self, step: Step, now: Moment, tool: str) -> Rejected:
+    def _add(self, step: Step, now: Moment, tool: str, epoch: int) -> Rejected:
         key = (step.outcome, tool)
         known = self._known.get(key)
-        if known is None or now.iteration - known.latest.iteration > NEAR:
+        if known is None or known.is_over(step, now, epoch):
             known = Rejected(now, now)
         remember(self._known, key, known, 2 * MAX_TOOLS)
         known.add(step, now)
+        known.args_key, known.epoch = step.args_key, epoch
         return known

@@ -175,3 +175,17 @@ def test_the_record_is_bounded_and_made_when_it_is_needed() -> None:
     assert len(run.rejections._known) == 2 * MAX_TOOLS
     assert run.rejections.like is not None
     assert len(run.rejections.like[1].tools) == MAX_TOOLS
+
+
+def test_a_refusal_after_some_work_is_a_new_story() -> None:
+    """Whoever is told to go on, does, and comes back is not refused again and again."""
+
+    def told(gates: list[Sighting], between: list[Sighting]) -> set[str]:
+        steps = [step for pair in zip(gates, between, strict=True) for step in pair]
+        return {pattern for _, pattern, _ in utterances(steps)}
+
+    same, reworded = [refused(0, "stop")] * 6, [refused(number, "stop") for number in range(6)]
+    edits = [call("edit", number, "ok") for number in range(6)]
+    assert told(same, edits) == set()
+    assert told(reworded, edits) == {"guardrail_loop"}
+    assert told(same, [works(number) for number in range(6)]) == {"guardrail_loop"}
