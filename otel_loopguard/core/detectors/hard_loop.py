@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 class HardLoop:
     """An equal call with an equal result, again and again with nothing new learned between.
 
-    Polls, whose results say "not yet", have a scale of their own, unless each names another job;
-    failures are a retry storm.
+    Polls, told "not yet" of one and the same job, have a scale of their own; failures are a storm.
     Catches: search("x") -> the same page, three times; results that differ in a timestamp only.
     Leaves alone: the same call with another result each time; a call repeated after other news.
     """
@@ -42,10 +41,9 @@ class HardLoop:
             call, key = episode.loose, f"~{step.loose_key}"
         if call is None or call.repeats < 2 or step.args_key is None or step.outcome in FAILED:
             return None
-        handoffs = episode.handoffs
+        handoffs, told = episode.handoffs, episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if (cycle and cycle.period > 1) or (handoffs is not None and handoffs.moves(step)):
             return None
-        told = episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if told is not None and told.iteration >= call.first.iteration:
             return None
         pending, polls = step.outcome is Outcome.PENDING, episode.deeds.asks(step)
@@ -62,7 +60,7 @@ class HardLoop:
             weight=call.weight,
             evidence=f"{step.action} was called {call.repeats} times with {alike} arguments and "
             f"gave {gave if step.result_key else 'a result that is not known'} each time",
-            suggested_action="wait_longer" if polls else "inject_correction",
+            suggested_action="wait_longer" if polls and not call.renewed else "inject_correction",
             action=step.action,
             args_key=step.args_key,
             doubt=call.doubtful or call.masked_key is not None,
