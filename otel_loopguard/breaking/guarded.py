@@ -206,7 +206,7 @@ class GuardedLoop:
 
     def _failed(self, error: Exception) -> None:
         self._error, self._stop = error, StopReason.ERROR
-        stopped = _deadlock_in(error)
+        stopped = deadlock_in(error)
         if stopped is not None:
             if stopped.finding not in self.progress.findings:
                 self.progress.hear(stopped.finding)
@@ -242,7 +242,7 @@ class GuardedLoop:
         )
 
 
-def _deadlock_in(error: BaseException) -> DeadlockError | None:
+def deadlock_in(error: BaseException) -> DeadlockError | None:
     """What stopped the run: the exception itself, or what a framework made its own of."""
     around: BaseException | None = error
     for _ in range(_MAX_CAUSES):

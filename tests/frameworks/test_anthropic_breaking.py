@@ -17,6 +17,7 @@ from tests.frameworks.breaking import (
     assert_nudged,
     both,
 )
+from tests.frameworks.declared import Declared
 from tests.frameworks.support import USER, Telemetry, drained, entered, maybe
 from tests.frameworks.test_anthropic import Drained, spans_of
 
@@ -132,3 +133,15 @@ class TestToolRunner:
             with pytest.raises(loopguard.DeadlockError):
                 await self.run(server, tool, "parallel-2+deaf", options, client)
         await assert_broken(telemetry, server, tool, at_once=2)
+
+
+class TestDeclaredTools(Declared):
+    """Tools of the runner, declared by the settings."""
+
+    @pytest.fixture(params=[False, True], ids=["sync", "async"])
+    def way(self, request: pytest.FixtureRequest) -> Any:
+        return request.param
+
+    async def go(self, server: ScriptedModel, tool: Counted, model: str, way: Any) -> Any:
+        async with entered(connect(server.base_url, is_async=way)) as client:
+            return await TestToolRunner().run(server, tool, model, {}, client)

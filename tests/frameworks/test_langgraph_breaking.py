@@ -23,6 +23,7 @@ from tests.frameworks.breaking import (
     assert_nudged,
     held,
 )
+from tests.frameworks.declared import Declared
 from tests.frameworks.langchain_agents import (
     KINDS,
     QUIET,
@@ -155,3 +156,16 @@ def test_without_a_model_a_call_gives_the_note_as_text(telemetry: Telemetry) -> 
         said = [search.invoke({"query": "x"}) for _ in range(4)]
     assert counted.made == 3
     assert MARKER in said[3]
+
+
+class TestDeclaredTools(Declared):
+    """Tools of somebody else, declared by the settings."""
+
+    @pytest.fixture(params=[(kind, way) for kind in KINDS for way in ("invoke", "ainvoke")])
+    def way(self, request: pytest.FixtureRequest) -> Any:
+        return request.param
+
+    async def go(self, server: ScriptedModel, tool: Counted, model: str, way: Any) -> Any:
+        kind, how = way
+        is_async = how == "ainvoke" and kind != "graph"
+        await run(build(kind, chat(server, model), [tool_of(tool, is_async=is_async)]), how)

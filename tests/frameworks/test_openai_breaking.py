@@ -15,6 +15,7 @@ from tests.frameworks.breaking import (
     assert_nudged,
     both,
 )
+from tests.frameworks.declared import Declared
 from tests.frameworks.openai_apis import Chat, Responses, connect
 from tests.frameworks.support import USER, Telemetry, entered, maybe
 
@@ -93,3 +94,14 @@ class TestToolRunner:
             await self.run(server, tool, "parallel-2+deaf", options, is_async=is_async)
         assert isinstance(caught.value.__context__, loopguard.DeadlockError)
         await assert_broken(telemetry, server, tool, at_once=2)
+
+
+class TestDeclaredTools(Declared):
+    """Tools of the runner, declared by the settings."""
+
+    @pytest.fixture(params=[False, True], ids=["sync", "async"])
+    def way(self, request: pytest.FixtureRequest) -> Any:
+        return request.param
+
+    async def go(self, server: ScriptedModel, tool: Counted, model: str, way: Any) -> Any:
+        return await TestToolRunner().run(server, tool, model, {}, is_async=way)
