@@ -127,6 +127,31 @@ def test_the_demo_says_what_a_broken_loop_saves(
     assert any("observe: " in line and f"{action}: " in line for line in done.stdout.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("typed", "ended"),
+    [
+        ("y\n", "deadlock: 2 payments in 11 steps"),
+        ("n\n", "deadlock: 1 payments in 10 steps"),
+        ("", "deadlock: 1 payments in 10 steps"),
+    ],
+    ids=["yes", "no", "closed"],
+)
+def test_the_example_that_asks_pays_again_with_a_yes_only(typed: str, ended: str) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "asking" / "payments.py"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == ended
+    assert "May payer (" in done.stdout
+    assert done.stdout.count("This call was not made: pay was called once") == 2
+
+
 def test_two_traces_are_one_below_the_other_where_there_is_little_room() -> None:
     done = run("breaking/decorated", "--action", "nudge", COLUMNS="80")
     lines = done.stdout.splitlines()

@@ -79,14 +79,17 @@ def over_limit(
         identity=f"{Pattern.HARD_LOOP.value}:{action}:{args_key}/limit",
         period=1,
         repeats=times,
-        evidence=f"{action} was called {times} times with the same arguments, and may be called "
-        f"{limit} times by its declaration",
+        evidence=f"{action} was called {_often(times)} with the same arguments, and may be called "
+        f"{_often(limit)} by its declaration",
         suggested_action="inject_correction",
         action=action,
         args_key=args_key,
         wasted_calls=max(0, times - limit),
-        covers=frozenset({(action, args_key)}),
     )
+
+
+def _often(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"
 
 
 class Call(NamedTuple):

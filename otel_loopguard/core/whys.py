@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 _TEXTS: Final[Mapping[str, Mapping[Why, str]]] = {
     "en": {
-        Why.LIMIT: "This call was not made: {tool} was called {count} times with these arguments, "
-        "which is as often as it may be. Answer with what you have, or make a different call.",
+        Why.LIMIT: "This call was not made: {tool} was called {often} with these arguments, which "
+        "is as often as it may be. Answer with what you have, or make a different call.",
         Why.UNASKED: "This call was not made: what it does cannot be undone, and a person would "
         "have to allow it, whom nobody can ask from here. Say so, or do something else.",
         Why.REFUSED: "This call was not made: a person was asked, and did not allow it. Do not try "
         "it again. Say what was not done, or do something else.",
     },
     "de": {
-        Why.LIMIT: "Dieser Aufruf wurde nicht ausgeführt: {tool} wurde {count} Mal mit diesen "
+        Why.LIMIT: "Dieser Aufruf wurde nicht ausgeführt: {tool} wurde {often} mit diesen "
         "Argumenten aufgerufen, öfter darf es nicht sein. Antworte mit dem, was vorliegt, oder "
         "rufe etwas anderes auf.",
         Why.UNASKED: "Dieser Aufruf wurde nicht ausgeführt: Was er tut, ist nicht rückgängig zu "
@@ -33,6 +33,8 @@ _TEXTS: Final[Mapping[str, Mapping[Why, str]]] = {
         "etwas anderes.",
     },
 }
+
+_OFTEN: Final[Mapping[str, tuple[str, str]]] = {"en": ("once", "times"), "de": ("einmal", "Mal")}
 
 
 def why_note(finding: Finding, why: Why, *, language: str = DEFAULT_LANGUAGE) -> str | None:
@@ -46,5 +48,6 @@ def why_note(finding: Finding, why: Why, *, language: str = DEFAULT_LANGUAGE) ->
     template = _TEXTS.get(language, _TEXTS[DEFAULT_LANGUAGE]).get(why)
     if template is None:
         return None
-    tool = finding.action or "a tool"
-    return template.replace("{count}", str(finding.repeats)).replace("{tool}", tool)
+    once, times = _OFTEN.get(language, _OFTEN[DEFAULT_LANGUAGE])
+    often = once if finding.repeats == 1 else f"{finding.repeats} {times}"
+    return template.replace("{often}", often).replace("{tool}", finding.action or "a tool")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from otel_loopguard.core.decision import GO, Action, Verdict, Why
-from otel_loopguard.core.declared import MAX_CALLS, MAX_TOOLS, Traits
+from otel_loopguard.core.declared import MAX_CALLS, MAX_TOOLS, Traits, over_limit
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Pattern, Sighting
+from otel_loopguard.core.whys import why_note
 from tests.core.steps import PAGE, call, failure, make_guard, page, seen, utterances
 
 POLL = {"status": Traits(poll=True)}
@@ -152,9 +153,31 @@ def test_a_limit_says_what_it_is_and_is_the_same_loop_each_time():
     assert first.why is Why.LIMIT
     assert first.finding.pattern is Pattern.HARD_LOOP
     assert first.finding.repeats == 2
-    assert "called 2 times" in first.finding.evidence
+    assert "may be called 2 times" in first.finding.evidence
     assert (first.nth, second.nth) == (1, 2)
     assert first.finding_id == second.finding_id != ""
+
+
+@pytest.mark.parametrize("language", ["en", "de", "tlh"])
+@pytest.mark.parametrize("why", [why for why in Why if why is not Why.LOOP])
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_note_says_why_it_is_for_another_reason_than_a_loop(language, why, times):
+    finding = over_limit("search", "key", times, times)
+    said = why_note(finding, why, language=language)
+    assert "{" not in said
+    often = {"en": ("once", "3 times"), "de": ("einmal", "3 Mal"), "tlh": ("once", "3 times")}
+    assert why is not Why.LIMIT or often[language][times > 1] in said
+    assert why_note(finding, Why.LOOP, language=language) is None
+    unknown = finding._replace(action=None)
+    assert ("a tool" in why_note(unknown, why, language=language)) == (why is Why.LIMIT)
+
+
+def test_after_a_yes_the_next_one_too_many_is_asked_about_at_once():
+    guard = asking(tools={"pay": Traits(irreversible=True, max_repeats=1)})
+    pages = [call("pay", result=page(n)) for n in range(4)]
+    assert verdicts(guard, pages, asks=True)[-1] == "ask"
+    guard.observe("run", pages[3])
+    assert decide(guard, pages[3], asks=True).verdict is Verdict.ASK
 
 
 def test_a_limit_is_for_equal_arguments_in_one_run_until_the_user_speaks():
