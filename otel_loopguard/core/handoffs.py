@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 MAX_ERRANDS: Final = 32
 MAX_AGENTS: Final = 32
 MAX_KNOWN: Final = 128
+MAX_HEARD: Final = 512
 FEW: Final = 3
 MOST: Final = 6
 """Among few agents hand-overs go round; among more, up to so many, those do that were made before.
 """
+TELLING: Final = 6
+"""So many new words, if half of all are, tell something new, as a new name or number does."""
+LONG_WORDS: Final = 16
+"""A hand-over of so many longer words is what somebody wrote, not only who goes on."""
 MUCH: Final = 3
 """An errand that brought more news than this was worth it: asking again is another errand."""
 
@@ -111,8 +116,8 @@ class Handoffs:
     """
 
     __slots__ = (
-        "_agents", "_errands", "_given", "_known", "_last", "_movers", "_news", "_word", "alerts",
-        "baton", "errand", "relay",
+        "_agents", "_errands", "_given", "_heard", "_known", "_last", "_movers", "_news", "_word",
+        "alerts", "baton", "errand", "relay",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -122,6 +127,7 @@ class Handoffs:
         self._agents: dict[str, int] = {}  # and how much was new in their own words
         self._errands: list[Errand] = []
         self._known: Recent[str, None] = Recent(MAX_KNOWN)
+        self._heard: dict[int | str | None, None] = {}
         self._given: str | None = None
         self._movers: dict[str, None] = {}
         self._last: tuple[Step, Moment] | None = None
@@ -221,9 +227,23 @@ class Handoffs:
         if relay is None or len(agents) > MOST:
             self.relay = Relay(frozenset(way), frozenset({way}), 1.0, now)
             return
-        goes_round = len(agents) <= FEW or way in relay.ways
+        goes_round = (len(agents) <= FEW or way in relay.ways) and not self._tells(step)
         times = relay.times + self._weight(step) * goes_round
         self.relay = Relay(agents, relay.ways | {way}, times, relay.first)
+
+    def _tells(self, step: Step) -> bool:
+        """Whether a hand-over says something that was in none before it, more than other words."""
+        task, heard = step.task, self._heard
+        if task is None:
+            return False
+        is_long = len(task.words) >= LONG_WORDS and step.args_key not in heard
+        names, words = (
+            [each for each in part if each not in heard] for part in (task.names, task.words)
+        )
+        for each in (*names, *words, step.args_key):
+            remember(heard, each, None, MAX_HEARD)
+        many = len(words) >= max(TELLING, len(task.words) / 2)
+        return is_long or bool(names) or many
 
     def _weight(self, step: Step) -> float:
         """Less where nobody did anything for a while: that is how one waits."""

@@ -21,6 +21,8 @@ SHORT_WORDS: Final = 12
 NOTE_WORDS: Final = 40
 ALMOST: Final = 0.95
 """How alike two texts are at most that are not the same."""
+MOVED_ON: Final = 0.4
+"""How alike two notes are at most in which words and numbers differ, as in reports on progress."""
 END_CHARS: Final = 2_048
 """Of a text longer than twice this only the two ends are read."""
 CHANT_CHARS: Final = 8_000
@@ -116,7 +118,8 @@ def likeness(one: Sketch, other: Sketch) -> float:
     if not both:
         return 0.0
     smallest = sorted(mine | its)[:MAX_HASHES]
-    return min(sum(each in both for each in smallest) / len(smallest), ALMOST)
+    most = ALMOST if _counted(one.numbers, other.numbers) else MOVED_ON
+    return min(sum(each in both for each in smallest) / len(smallest), most)
 
 
 def _counted(one: tuple[int, ...], other: tuple[int, ...]) -> float:

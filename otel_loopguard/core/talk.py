@@ -45,7 +45,7 @@ class Talk:
             self.turns.compacted()
             self.window = self.window or Window()
             return self.window.compacted(step, now)
-        self.turns.interrupted()
+        self.turns.interrupted(step.start_ns)
         self.dialogue = (self.dialogue or Dialogue()) if step.kind is Kind.HANDOFF else None
         if step.kind is Kind.USER:
             self.failures = None

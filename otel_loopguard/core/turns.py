@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.sketch import SHORT_WORDS, Form, likeness
+from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT
+from otel_loopguard.core.sketch import END_CHARS, SHORT_WORDS, Form, likeness
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
@@ -30,6 +31,8 @@ MIN_WORDS: Final = 4
 REPLY_WORDS: Final = 6
 BRIEF_WEIGHT: Final = 0.67
 """What a short text counts that was said before, and not just before."""
+PAGE_WEIGHT: Final = 0.5
+"""What a text counts that was said before, and is so long that it may be a page that is shown."""
 PARTLY: Final = 0.2
 """From so much likeness on a text says in part what an earlier one said: it is not quite new."""
 THOUGHT_WEIGHT: Final = 0.25
@@ -70,8 +73,8 @@ class Turns:
     """
 
     __slots__ = (
-        "_acted", "_agent", "_end_ns", "_pending", "_read", "_replies", "_texts", "chanting",
-        "musing", "replies", "same", "silent", "stale",
+        "_acted", "_agent", "_end_ns", "_pending", "_read", "_replies", "_texts", "_waited",
+        "chanting", "musing", "replies", "same", "silent", "stale",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -84,11 +87,12 @@ class Turns:
         self._texts: list[tuple[str | None, Sketch, Moment]] = []
         self._replies: list[Sketch] = []
         self._agent: str | None = None
-        self._acted = self._pending = False
+        self._acted = self._pending = self._waited = False
         self._end_ns = self._read = 0
 
-    def interrupted(self) -> None:
-        """Somebody else spoke, or the world changed."""
+    def interrupted(self, at_ns: int = 0) -> None:
+        """Somebody else spoke, or the world changed; `at_ns` is when, if known."""
+        self._waited = 0 < self._end_ns <= at_ns - WAIT_NS
         self._texts.clear()
         self.same = self.stale = self.silent = self.musing = None
         self._acted = self._pending = False
@@ -174,8 +178,8 @@ class Turns:
                 period, grade = back, _graded(alike, text)
         if grade:
             before = texts[-period][2]
-            weight = 1.0 if text.words >= SHORT_WORDS else BRIEF_WEIGHT
-            self.stale = longer(self.stale, before, max(period, _period(self.stale)), weight)
+            period_so_far = max(period, _period(self.stale))
+            self.stale = longer(self.stale, before, period_so_far, _weight(text))
             self._again(text, before, grade if period == 1 else 0)
         else:
             self.same, self.stale = None, self.stale if partly else None
@@ -197,15 +201,23 @@ class Turns:
         """Compare a text of some length to those before it, whoever spoke between."""
         if text.words < REPLY_WORDS:
             return
-        near = self._replies[-NEAR:]
-        if text in self._replies or any(_grade(text, other) for other in near):
+        grades = [_grade(text, other) for other in self._replies[-NEAR:]]
+        grade = 1.0 if text in self._replies else max(grades, default=0.0)
+        if grade:
             replies = self.replies = self.replies or Spell(now, key=text.hashes)
             replies.count += 1
-            replies.weight += 1.0 if text.words >= SHORT_WORDS else BRIEF_WEIGHT
+            replies.weight += grade * _weight(text) * (WAIT_WEIGHT if self._waited else 1.0)
         else:
             self.replies = None
         self._replies.append(text)
         del self._replies[:-MAX_TEXTS]
+
+
+def _weight(text: Sketch) -> float:
+    """What a text counts that was said before."""
+    if text.words < SHORT_WORDS:
+        return BRIEF_WEIGHT
+    return PAGE_WEIGHT if text.size > END_CHARS else 1.0
 
 
 def _grade(text: Sketch, other: Sketch) -> float:

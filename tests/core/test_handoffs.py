@@ -13,7 +13,7 @@ from otel_loopguard.core.tasks import names
 from tests.core.steps import PAGE, SECOND, START, call, make_guard, observe, page, seen, utterances
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from otel_loopguard.core.guard import Guard
     from tests.core.steps import Spoken
@@ -130,7 +130,7 @@ def relay(agents: str, times: int, work_at: int | None = None) -> list[Sighting]
     steps: list[Sighting] = []
     for number in range(times):
         caller, target = (agents[(number + more) % len(agents)] for more in (0, 1))
-        steps.append(hand(f"Reason {PAGE[number : number + 9]} {number}", target, caller))
+        steps.append(hand(f"Reason: {' '.join(PAGE.split()[number : number + 3])}", target, caller))
         if number == work_at:
             steps.append(work(number, target))
     return steps
@@ -138,16 +138,39 @@ def relay(agents: str, times: int, work_at: int | None = None) -> list[Sighting]
 
 def test_agents_that_only_hand_over_go_round_whatever_they_say() -> None:
     assert spoken(relay("AB", 12)) == [
-        (8, "delegation_loop", "warning"),
+        (7, "delegation_loop", "warning"),
         (12, "delegation_loop", "critical"),
     ]
-    assert spoken(relay("ABC", 8)) == [(8, "delegation_loop", "warning")]
-    assert spoken(relay("AB", 12, work_at=6)) == []
-    assert spoken(relay("ABCD", 12)) == [(10, "delegation_loop", "warning")]
+    assert spoken(relay("ABC", 8)) == [(7, "delegation_loop", "warning")]
+    assert spoken(relay("AB", 12, work_at=5)) == []
+    assert spoken(relay("ABCD", 12)) == [(9, "delegation_loop", "warning")]
     assert spoken(relay("ABCDEFGH", 30)) == []
     star = [way for each in "BCDEF" for way in ("A" + each, each + "A")]
     once = [hand(f"Reason {PAGE[n:][:9]} {n}", way[1], way[0]) for n, way in enumerate(star)]
     assert spoken(once) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(lambda n: page(n)[:300], id="drafts"),
+        pytest.param(lambda n: f"I could pay {4_000 + 150 * n} euro for it.", id="numbers"),
+        pytest.param(lambda n: f"Have a look at '{'abcdefgh'[n % 8] * 9}'.", id="names"),
+        pytest.param(lambda n: " ".join(f"{'bcdfghjklmnp'[n] * 4}{e}" for e in "aeiouy"),
+                     id="other words"),
+    ],
+)  # fmt: skip
+def test_what_they_hand_over_may_be_their_work(text: Callable[[int], str]) -> None:
+    steps = relay("AB", 12)
+    told = [each._replace(args=text(number % 12)) for number, each in enumerate(steps)]
+    assert spoken(told[:8]) == []
+    sent = [
+        Sighting(Kind.TOOL, "send", args={"to": each.action, "text": each.args}, result="ok",
+                 agent=each.agent)
+        for each in told
+    ]  # fmt: skip
+    assert spoken(sent[:8]) == []
+    assert spoken(told * 3) != []  # by then nothing of it is new
 
 
 def test_a_word_in_passing_is_nothing_done() -> None:
@@ -159,7 +182,7 @@ def test_a_word_in_passing_is_nothing_done() -> None:
         passing += [say(f"Over to you, for the {number}th time.", agent), step]
         answers += [hand(f"What is {number} by 7? {number}", "B", "A"), say(f"{number * 7}", "B")]
         longer += [say(page(number), agent), step]
-    assert spoken(passing)[0] == (16, "delegation_loop", "warning")
+    assert spoken(passing)[0] == (14, "delegation_loop", "warning")
     assert spoken(answers) == []
     assert spoken(longer) == []
 

@@ -247,6 +247,37 @@ def test_a_few_answers_in_turn_to_whatever_the_user_says() -> None:
     assert spoken(*steps) == []
 
 
+def test_answers_to_who_comes_back_after_a_while_count_less() -> None:
+    def rounds(count: int, pause: int) -> list[Sighting]:
+        steps: list[Sighting] = []
+        for n in range(count):
+            at = START + n * (pause + 2) * SECOND
+            asked = user()._replace(start_ns=at, end_ns=at)
+            steps += [asked, says(LONG, start_ns=at + SECOND, end_ns=at + 2 * SECOND)]
+        return steps
+
+    assert spoken(*rounds(9, 5))[0] == (8, NAME, "warning")
+    assert spoken(*rounds(9, 600)) == []
+
+
+def test_steps_of_a_plan_that_the_user_agrees_to_one_by_one() -> None:
+    note = "Step {} of 9 is done: the {} is in its place. Shall I go on with the next of them?"
+    names = ("door", "roof", "wall", "lamp", "desk", "rug", "bed", "sink", "oven")
+    steps = [
+        step for n, each in enumerate(names) for step in (user("Yes."), says(note.format(n, each)))
+    ]
+    assert spoken(*steps) == []
+
+
+def test_pages_that_are_shown_again_are_not_what_somebody_says() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pages = [" ".join(f"{n}{a}{b}" for a in letters for b in letters) for n in "xyz"]
+    steps = in_turn(*(pages[n] for n in (0, 1, 2, 0, 0, 2, 1)))
+    assert spoken(*steps) == []
+    short = in_turn(*(pages[n][:300] for n in (0, 1, 2, 0, 0, 2, 1)))
+    assert spoken(*short) == [(6, NAME, "warning")]
+
+
 @pytest.mark.parametrize(
     "steps",
     [

@@ -89,6 +89,12 @@ def test_how_alike_two_texts_are(one: str, other: str, least: float, most: float
     assert least <= like(one, other) <= most
 
 
+def test_notes_on_the_next_of_many_steps_are_not_nearly_the_same() -> None:
+    note = "Step {} of 9 is done, it was the {}. Shall I go on with the next of the steps?"
+    assert 0.2 < like(note.format(3, "harbor"), note.format(4, "garden")) < 0.5
+    assert like(note.format(3, "harbor"), note.format(3, "garden")) > 0.5
+
+
 def test_of_a_very_long_text_both_ends_are_read() -> None:
     long = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}" for n in range(5_000))
     assert like(long, long[:-3_000] + PLAN * 20) < 0.9

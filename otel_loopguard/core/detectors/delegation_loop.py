@@ -35,7 +35,7 @@ class DelegationLoop:
     little_critical: int = field(default=12, metadata={"doc": "same task, little came: critical"})
     hops_warning: int = field(default=4, metadata={"doc": "agents that pass a task on: warning"})
     hops_critical: int = field(default=6, metadata={"doc": "agents that pass a task on: critical"})
-    relay_warning: int = field(default=8, metadata={"doc": "nothing but hand-overs: warning"})
+    relay_warning: int = field(default=7, metadata={"doc": "nothing but hand-overs: warning"})
     relay_critical: int = field(default=12, metadata={"doc": "nothing but hand-overs: critical"})
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
