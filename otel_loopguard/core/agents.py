@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.cycles import MAX_PERIOD, Cycles
+from otel_loopguard.core.echoes import Echoes
 from otel_loopguard.core.evidence import Evidence
 from otel_loopguard.core.model import FAILED, Outcome, Status
 from otel_loopguard.core.names import asks, waits
@@ -51,12 +52,13 @@ class Deeds:
         rejections: how its calls are turned down; None while none is.
         ranges: the parts that it read; None before it read one.
         plans: what it wrote down that is to do; None before it did.
+        echoes: how it goes round among results that it knew; None before one came again.
         opened: the number within the run of its newest round.
     """
 
     __slots__ = (
-        "_last_action", "_round", "_round_end_ns", "consecutive", "cycles", "evidence", "opened",
-        "plans", "ranges", "rejections", "waits",
+        "_last_action", "_round", "_round_end_ns", "consecutive", "cycles", "echoes", "evidence",
+        "opened", "plans", "ranges", "rejections", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -65,6 +67,7 @@ class Deeds:
         self.rejections: Rejections | None = None
         self.ranges: Ranges | None = None
         self.plans: Plans | None = None
+        self.echoes: Echoes | None = None
         self.consecutive = 0
         self.waits = 0
         self.opened = 0
@@ -76,7 +79,7 @@ class Deeds:
         """Forget what was counted: what comes next repeats nothing."""
         self.evidence.clear()
         self.cycles.clear()
-        self.rejections = self.ranges = self.plans = None
+        self.rejections = self.ranges = self.plans = self.echoes = None
         self.consecutive = 0
         self._last_action = None
 
@@ -139,6 +142,12 @@ class Deeds:
         tells = asks(step.action) and (step.size or 0) <= SHORT
         return tells or self.waited(2) >= HALF or waits(step.action)
 
+    def goes_round(self, step: Step, call: CallRecord | Once, now: Moment) -> bool:
+        """Take a call that repeats something, after `evidence`; whether it goes round."""
+        echoes = self.echoes = self.echoes or Echoes(now)
+        echoes.take(step, call, self.evidence, now)
+        return echoes.round is not None
+
     def understand(self, step: Step, gist: Extent | Plan, now: Moment) -> bool:
         """Take what a call says, after `evidence`; whether that was so before."""
         if isinstance(gist, Plan):
@@ -173,3 +182,4 @@ class Others:
         for deeds in self._deeds.values():
             deeds.evidence.see_change()
             deeds.cycles.clear()
+            deeds.echoes = None

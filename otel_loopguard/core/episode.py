@@ -189,7 +189,7 @@ class Episode:
     def condense(self) -> None:
         """Forget what happened long ago, to take little room while other runs are busier."""
         self._others = self.handoffs = self.standing = None
-        self._deeds.ranges = self._deeds.plans = None
+        self._deeds.ranges = self._deeds.plans = self._deeds.echoes = None
         self._deeds.evidence.condense(CONDENSED)
         self._call_ids.condense(CONDENSED)
         self.alerts.condense(CONDENSED)
@@ -276,9 +276,10 @@ class Episode:
         goes_on = deeds.cycles.add(step.action, args_key, result, now, opens=opens)
         self.cycle = (deeds.cycles.longest(2) if goes_on else None) or evidence.tour
         if type(call) is not Once or self.cycle is not None:
+            goes_round = deeds.goes_round(step, call, now)
             streak = tool.results or tool.failures
             in_row = 0 if streak is None else streak.count
-            if self.loose is not None or call.repeats >= 2 or in_row >= 2 or self.cycle is not None:
+            if goes_round or self.cycle or self.loose or call.repeats >= 2 or in_row >= 2:
                 self.repeats = True
                 self.health = deeds.health(step, call, tool, self.cycle)
 

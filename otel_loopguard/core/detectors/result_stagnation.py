@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.detectors.base import found
+from otel_loopguard.core.detectors.in_turns import in_turns
 from otel_loopguard.core.model import Outcome, Pattern
 from otel_loopguard.core.sizes import SHORT
 
@@ -51,10 +52,10 @@ class ResultStagnation:
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         streak = episode.tool.results if episode.tool is not None else None
-        if streak is None or streak.count < 2 or len(streak.args) < 2 or episode.polls(2):
-            return None
-        if step.traits is not None and step.traits.irreversible:
-            return None  # it is called for what it does, not for what it says
+        if episode.polls(2) or (step.traits is not None and step.traits.irreversible):
+            return None  # what cannot be undone is called for what it does, not for what it says
+        if streak is None or streak.count < 2 or len(streak.args) < 2:
+            return in_turns(episode, step, (self.small_warning, self.small_critical))
         empty = step.outcome is _EMPTY
         limits = (self.warning, self.critical)
         if empty:
