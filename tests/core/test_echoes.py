@@ -43,7 +43,7 @@ def laps(number: int, *, fresh: bool = True, wait: int = 0) -> Iterator[Sighting
     attempts = count()
     for lap in range(number):
         for place, text in enumerate(("hours", "hours", "rent", "rent")):
-            name, said = (("write", DRAFT), ("review", ADVICE))[place % 2]
+            name, said = (("draft", DRAFT), ("review", ADVICE))[place % 2]
             attempt = next(attempts) if fresh else lap % 2
             at = START + (4 * lap + place) * (wait or 1) * SECOND
             args = f"{text}, attempt {attempt}"
@@ -78,7 +78,7 @@ def test_the_calls_of_one_round_are_one() -> None:
 def test_both_tools_are_held_back_whatever_their_arguments() -> None:
     guard = make_guard(action=Action.NUDGE)
     observe(laps(6), guard)
-    for name in ("write", "review"):
+    for name in ("draft", "review"):
         key = guard.fingerprinter.of_args({"q": "never asked"})
         assert guard.decide("run", name, key).verdict is Verdict.NUDGE
     key = guard.fingerprinter.of_args({"q": "hours"})
