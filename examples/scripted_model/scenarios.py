@@ -16,11 +16,15 @@
 | `ghost-2` | a tool that was not offered, twice |
 | `badargs-2` | the first tool with arguments that its schema does not know |
 | `badjson-2` | the first tool with arguments that are not JSON |
+| `slices` | reads a text of 60 lines, then parts of it again and again, cut in other places |
+| `muse` | says that it will do something, and calls nothing, for ever |
 
 After that it answers. Without a count it goes on for ever. Options: `+think` (reasoning in every
 reply), `+same-id` (the calls of every reply are `call_0`, `call_1` ...), `+tool=NAME` (that tool is
-the first one), `+deaf` (calls go on though the request forbids them). An option in the
-place of the name stands for `loop`: `think`, `same-id-4`.
+the first one), `+deaf` (calls go on though the request forbids them), `+told` (it answers
+once it is told something new: by a user message that came later than the first, or by another
+result of a call that had the same one twice). An option in the place of the name stands for `loop`:
+`think`, `same-id-4`.
 The count starts again at each user message. Without tools to call, every scenario answers.
 """
 
@@ -67,7 +71,7 @@ def scenario_named(name: str, *, marker: str) -> Scenario | None:
 
 
 def _is_option(text: str) -> bool:
-    return text in {"think", "same-id", "deaf"} or text.startswith("tool=")
+    return text in {"think", "same-id", "deaf", "told"} or text.startswith("tool=")
 
 
 def _size_and_limit(name: str, count: str | None, times: str | None) -> tuple[int, int]:
@@ -85,13 +89,30 @@ def _scenario(plan: Plan, size: int, limit: int, options: list[str]) -> Scenario
         offered = tuple(sorted(turn.offered, key=lambda tool: tool.name != preferred))
         choice = None if "deaf" in options else turn.choice
         heard = replace(turn, offered=offered, choice=choice)
-        calls = plan(heard, size) if heard.tools and turn.number < limit else ()
+        goes_on = turn.number < limit and not ("told" in options and _is_told(turn))
+        if plan is _muse and goes_on:
+            return Reply("I will look into it now, and then tell you all that there is to know.")
+        calls = plan(heard, size) if heard.tools and goes_on else ()
         if "same-id" in options:
             calls = tuple(replace(call, id=f"call_{i}") for i, call in enumerate(calls))
         thinking = "Let me think about it." if "think" in options else ""
         return Reply("" if calls else _answer(turn), calls, thinking)
 
     return decide
+
+
+def _is_told(turn: Turn) -> bool:
+    """Whether the request holds what the loop itself never brings, wherever it stands in it."""
+    if sum(message.role == "user" for message in turn.history) > 1:
+        return True
+    calls = {call.id: (call.name, str(call.arguments)) for m in turn.history for call in m.calls}
+    results: dict[object, list[str]] = {}
+    for message in turn.history:
+        if message.role == "tool":
+            results.setdefault(calls.get(message.call_id), []).append(message.text)
+    last = turn.history[-1]
+    *before, newest = results.get(calls.get(last.call_id)) or [""]
+    return last.role == "tool" and len(before) > 1 and newest not in before
 
 
 def _answer(turn: Turn) -> str:
@@ -146,6 +167,21 @@ def _retry(turn: Turn, size: int) -> tuple[Call, ...]:
     return _loop(turn, size) if failed or turn.number == 0 else ()
 
 
+def _muse(_turn: Turn, _: int) -> tuple[Call, ...]:
+    return ()
+
+
+_PASS = ((0, 20), (20, 40), (40, 60))
+_AGAIN = ((10, 30), (30, 50), (5, 25), (25, 45), (15, 35), (35, 55))
+
+
+def _slices(turn: Turn, _: int) -> tuple[Call, ...]:
+    """The first tool with a start and an end: two numbers of its arguments."""
+    again = turn.number - len(_PASS)
+    start, end = _PASS[turn.number] if again < 0 else _AGAIN[again % len(_AGAIN)]
+    return (Call(turn.tools[0].name, {"path": "notes.txt", "start": start, "end": end}),)
+
+
 def _ghost(_turn: Turn, _: int) -> tuple[Call, ...]:
     return (Call(GHOST_TOOL, {"query": "sample"}),)
 
@@ -168,6 +204,8 @@ _PLANS: dict[str, Plan] = {
     "poll": _until("done"),
     "retry": _retry,
     "ghost": _ghost,
+    "slices": _slices,
+    "muse": _muse,
     "badargs": _badargs,
     "badjson": _badjson,
 }
