@@ -17,6 +17,7 @@
 | `badargs-2` | the first tool with arguments that its schema does not know |
 | `badjson-2` | the first tool with arguments that are not JSON |
 | `slices` | reads a text of 60 lines, then parts of it again and again, cut in other places |
+| `plead` | the first tool with another argument each time while its result contains "denied" |
 | `muse` | says that it will do something, and calls nothing, for ever |
 
 After that it answers. Without a count it goes on for ever. Options: `+think` (reasoning in every
@@ -182,6 +183,13 @@ def _slices(turn: Turn, _: int) -> tuple[Call, ...]:
     return (Call(turn.tools[0].name, {"path": "notes.txt", "start": start, "end": end}),)
 
 
+def _plead(turn: Turn, _: int) -> tuple[Call, ...]:
+    tried = sum(1 for message in turn.history if message.calls)
+    results = [message.text for message in turn.history if message.role == "tool"]
+    denied = not results or "denied" in results[-1]
+    return (_call(turn.tools[0], tried + 1),) if denied else ()
+
+
 def _ghost(_turn: Turn, _: int) -> tuple[Call, ...]:
     return (Call(GHOST_TOOL, {"query": "sample"}),)
 
@@ -206,6 +214,7 @@ _PLANS: dict[str, Plan] = {
     "ghost": _ghost,
     "slices": _slices,
     "muse": _muse,
+    "plead": _plead,
     "badargs": _badargs,
     "badjson": _badjson,
 }

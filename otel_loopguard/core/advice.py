@@ -39,7 +39,7 @@ def advise(
     standing: Standing,
     can: AbstractSet[Remedy],
     mode: Callable[[Pattern], Action],
-    asks: Callable[[Finding], bool] = lambda _: False,
+    asked: Callable[[str | None], bool],
 ) -> Decision:
     """What becomes of a request of a run. Until something happens the same answer is given.
 
@@ -47,7 +47,7 @@ def advise(
         standing: the loops that stand in the run.
         can: what this request allows to be done; the run can always be stopped.
         mode: what to do about the loops of a pattern.
-        asks: whether what a loop does cannot be undone, so that a human is asked before the end.
+        asked: whether a human is asked before the next call of a tool, so that this is no end yet.
     """
     climbs = standing.climbs
     moves, known = standing.advised
@@ -60,8 +60,10 @@ def advise(
         progress, chosen = climbs.of(finding.identity), mode(finding.pattern)
         if chosen is Action.OBSERVE or not climbs.goes_on(progress):
             continue
-        human = several or _is_forbidden(finding) or asks(finding)
+        human = several or _is_forbidden(finding)
         climbed = _due(finding, progress, can, chosen, human=human)
+        if climbed is not None and climbed.rung is END and asked(finding.action):
+            continue
         if climbed is not None:
             progress.take(climbed, climbs.turn)
             verdict = Verdict.HALT if climbed.rung is END else Verdict.NUDGE

@@ -137,6 +137,11 @@ class Declared:
         """What is declared of a tool; None for nothing."""
         return self._tools.get(action)
 
+    def irreversible(self, action: str | None) -> bool:
+        """Whether what a tool does cannot be undone."""
+        traits = None if action is None else self._tools.get(action)
+        return traits is not None and traits.irreversible
+
     def says(self, action: str, traits: Traits) -> bool:
         """Whether just that was declared in code already."""
         return self._coded.get(action) == traits

@@ -51,6 +51,10 @@ _LIMIT: Final = DeclaredLimit()
 _NOTHING: Final = Closing()
 
 
+def _never(_: str | None) -> bool:
+    return False
+
+
 class Guard:
     """Keeps one `Episode` a run, runs the detectors, and decides which finding speaks now.
 
@@ -172,15 +176,25 @@ class Guard:
         with self._lock:
             self._declared.refuse(Call(run, action, args_key, None), decision)
 
-    def advise(self, run: str, can: Callable[[], frozenset[Remedy] | None]) -> Decision:
-        """What is to become of a model request before it is sent; O(1). See `advice.advise`."""
+    def advise(
+        self, run: str, can: Callable[[], frozenset[Remedy] | None], *, asks: bool = False
+    ) -> Decision:
+        """What is to become of a model request before it is sent; O(1). See `advice.advise`.
+
+        Args:
+            run: the run.
+            can: says what can be done about the request, None if it is to be let alone; it is asked
+                only where a loop stands.
+            asks: whether a human can be asked about what cannot be undone.
+        """
         episode = self._runs.get(run) if self.decides else None
         if episode is None or episode.standing is None or not episode.standing.any:
             return GO
         if (able := can()) is None:
             return GO
         with self._lock:
-            return advise(episode.standing, able, self._mode)
+            asked = self._declared.irreversible if asks else _never
+            return advise(episode.standing, able, self._mode, asked)
 
     def relent(self, run: str) -> None:
         """What stands in a run is over: its application brings it to an end by itself."""

@@ -63,7 +63,8 @@ def advised(wired: Wiring, call: ModelCall, make: Callable[[Brief | None, str], 
         drafts.append(make(brief, settings.note_language))
         return possible(drafts[0].scene) if drafts[0].goes_on else None
 
-    decision = pipeline.guard.advise(run.id, can)
+    asks = pipeline.asker(run) is not None
+    decision = pipeline.guard.advise(run.id, can, asks=asks)
     if decision.verdict is Verdict.GO:
         return _reminded(call, make, brief, settings)
     if decision.shadow:

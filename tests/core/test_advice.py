@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from otel_loopguard.core.climbs import MAX_LOOPS, Climbs
 from otel_loopguard.core.decision import GO, Action, Decision, Verdict
+from otel_loopguard.core.declared import Traits
 from otel_loopguard.core.detectors import BUILTIN
 from otel_loopguard.core.fingerprint import Fingerprinter
 from otel_loopguard.core.guard import Guard
@@ -279,6 +280,13 @@ def test_the_worst_loop_comes_first() -> None:
 def test_a_pattern_that_is_only_observed_is_left_alone() -> None:
     guard = guard_that(actions={Pattern.REFLECTION_PARALYSIS: Action.OBSERVE})
     assert set(rungs(guard, [[model()]] * 9)) == {""}
+
+
+def test_where_a_human_is_asked_before_the_next_call_the_run_goes_on_until_then() -> None:
+    for asks, verdict in ((True, Verdict.GO), (False, Verdict.HALT)):
+        guard = guard_that(tools={"search": Traits(irreversible=True)})
+        rungs(guard, loop(REFUSED, 5))
+        assert guard.advise("run", frozenset, asks=asks).verdict is verdict
 
 
 def test_an_unknown_run_has_nothing_to_fear() -> None:

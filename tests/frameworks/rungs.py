@@ -36,6 +36,8 @@ def fetch(query: str, page: int = 1) -> str:
 class Deleting:
     """A tool that refuses until a human has allowed it."""
 
+    pattern = "guardrail_loop"
+
     def __init__(self) -> None:
         self.allowed = False
 
@@ -75,6 +77,15 @@ RUNGS = (
     Rung("retry_storm", "loop+told", (fetch,), ("activate_circuit_breaker", 1), True),
 )
 """The sixth, guardrail_loop, asks a human: it has a test of its own."""
+
+
+def assert_asked(telemetry: Telemetry, deleting: Deleting) -> None:
+    """Words to the model did not help; a human was asked, and the call that is allowed went on."""
+    assert deleting.allowed
+    told = [event[:3] for event in interventions(telemetry)]
+    word, human = ("inject_correction", 1), ("escalate_to_human", 3)
+    assert told == [(deleting.pattern, *each) for each in (word, word, human)]
+    assert [span.name for span in telemetry.spans if "escalation" in span.name] != []
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:

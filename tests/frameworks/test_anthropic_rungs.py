@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.frameworks.anthropic_apis import BetaMessages, Messages, connect
-from tests.frameworks.rungs import RUNGS, Agent, Rung, assert_recovered, parameters
+from tests.frameworks.rungs import (
+    RUNGS,
+    Agent,
+    Deleting,
+    Rung,
+    assert_asked,
+    assert_recovered,
+    parameters,
+)
 from tests.frameworks.support import Telemetry, entered
 
 if TYPE_CHECKING:
@@ -28,3 +36,17 @@ async def test_a_loop_ends_on_its_rung(
         agent.functions = rung.tools
         assert (await agent.go()).startswith("Finished")
     assert_recovered(telemetry, rung, server.requests)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_who_is_refused_asks_a_human(
+    telemetry: Telemetry, server: ScriptedModel, *, is_async: bool
+) -> None:
+    deleting = Deleting()
+    telemetry.instrument(action="break", tools="delete:irreversible", escalate=deleting.ask)
+    tools = [{"name": "delete", "input_schema": parameters(deleting.delete)}]
+    async with entered(connect(server.base_url, is_async=is_async)) as client:
+        agent = Agent(Messages(), client, "plead", most=20, more={"tools": tools})
+        agent.functions = (deleting.delete,)
+        assert (await agent.go()).startswith("Finished")
+    assert_asked(telemetry, deleting)

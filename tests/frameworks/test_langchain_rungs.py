@@ -21,7 +21,7 @@ from tests.frameworks.langchain_agents import (
     left_clients_are_collected,  # noqa: F401 - a fixture
     run,
 )
-from tests.frameworks.rungs import RUNGS, Rung, assert_recovered
+from tests.frameworks.rungs import RUNGS, Deleting, Rung, assert_asked, assert_recovered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,3 +83,19 @@ async def test_who_only_talks_acts(telemetry: Telemetry, server: ScriptedModel, 
     assert_recovered(telemetry, MUSING, server.requests)
     assert len(history) == 5
     assert sum(isinstance(each, HumanMessage) for each in history) == 1
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_who_is_refused_asks_a_human(
+    telemetry: Telemetry, server: ScriptedModel, kind: str, way: str
+) -> None:
+    deleting = Deleting()
+
+    def delete(query: str, page: int = 1) -> str:
+        """Delete it."""
+        return deleting.delete(query, page)
+
+    telemetry.instrument(action="break", tools="delete:irreversible", escalate=deleting.ask)
+    await run(build(kind, chat(server, "plead"), [tool(delete)]), way)
+    assert_asked(telemetry, deleting)
