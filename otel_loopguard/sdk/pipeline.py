@@ -9,7 +9,6 @@ from opentelemetry import metrics, trace
 from opentelemetry._logs import get_logger_provider
 
 from otel_loopguard.breaking.questions import Asker
-from otel_loopguard.core.decision import GO
 from otel_loopguard.core.model import Severity
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.daemon import daemon
@@ -121,8 +120,6 @@ class Pipeline:
         self, run: Run, action: str, args_key: str | None, call_id: str | None, at_ns: int
     ) -> Decision:
         """What is to become of a tool call before it is made. See `Guard.decide`."""
-        if not self.guard.decides:
-            return GO
         asks = self.asker(run) is not None
         return self.guard.decide(run.id, action, args_key, call_id, at_ns, asks=asks)
 

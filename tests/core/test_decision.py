@@ -15,6 +15,7 @@ from otel_loopguard.core.detectors import BUILTIN
 from otel_loopguard.core.fingerprint import Fingerprinter
 from otel_loopguard.core.guard import Guard
 from otel_loopguard.core.model import Kind, Outcome, Pattern, Sighting
+from otel_loopguard.core.recovery import Remedy
 from tests.core.steps import PAGE, call
 
 if TYPE_CHECKING:
@@ -109,6 +110,18 @@ def test_what_changes_the_situation_lets_the_call_go_again(between: Sighting) ->
     run(guard, [call()] * 4)
     guard.observe("run", between)
     assert asked(guard, call()) == GO
+
+
+def test_who_ends_the_run_by_himself_may_make_any_call() -> None:
+    guard = guard_that(Action.BREAK)
+    guard.relent("run")
+    guard.observe("run", call("fetch", "y"))
+    guard.relent("run")
+    run(guard, [call()] * 6)
+    assert asked(guard, call(), "call_1").verdict is Verdict.HALT
+    guard.relent("run")
+    assert asked(guard, call(), "call_1") == GO
+    assert guard.advise("run", frozenset[Remedy]) == GO
 
 
 def test_what_says_nothing_new_changes_nothing() -> None:
