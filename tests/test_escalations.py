@@ -420,7 +420,10 @@ async def awork():
         for _ in range(6):
             print((await apay("a"))[:20], flush=True)
 
-loopguard.instrument(escalate=ask, escalate_timeout_s=2 if how == "silence" else 300)
+if how == "named":
+    how = "yes"
+else:
+    loopguard.instrument(escalate=ask, escalate_timeout_s=2 if how == "silence" else 300)
 if how == "exit":
     threading.Thread(target=work).start()
     while open(counter).read().count("paid") < 3:
@@ -439,12 +442,13 @@ print("over", flush=True)
 """
 
 
-def started(how: str, tmp_path: Path) -> tuple[subprocess.Popen[str], Path]:
+def started(how: str, tmp_path: Path, **variables: str) -> tuple[subprocess.Popen[str], Path]:
     counter = tmp_path / "counter"
     counter.touch()
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OTEL_SDK_DISABLED": "true"}
+    environment.update(variables)
     process = subprocess.Popen(
         [sys.executable, str(program), how, str(counter)],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -471,6 +475,18 @@ def test_a_process_pays_with_a_yes_only(tmp_path: Path, how: str, payments: int,
     assert process.returncode == 0, err
     assert out.splitlines()[-2:] == [last, "over"]
     assert out.count("asked") == 1
+    assert paid(counter) == payments
+
+
+@pytest.mark.parametrize(
+    ("where", "payments"), [("__main__:ask", 4), ("__main__:nobody", 3), ("no.such:ask", 3)]
+)
+def test_who_is_asked_may_be_named_by_a_variable(tmp_path: Path, where: str, payments: int) -> None:
+    process, counter = started("named", tmp_path, OTEL_LOOPGUARD_ESCALATE=where)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert ("asked" in out) == (payments == 4)
+    assert ("an escalation failed" in err) == (payments == 3)
     assert paid(counter) == payments
 
 
