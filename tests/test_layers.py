@@ -42,6 +42,8 @@ BOUNDARIES = {
     "breaking/guarded.py GuardedLoop._called",
     "breaking/guarded.py GuardedLoop._awaited",
     "runtime.py guarded.decorate.inside",
+    "instrumentation/api.py _scoped.begin",
+    "instrumentation/tools.py ToolCall.finish",
     "instrumentation/actions.py failure_text",
     "instrumentation/table.py Patches._on_import",
     "instrumentation/drive.py iterate",

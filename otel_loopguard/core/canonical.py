@@ -116,7 +116,7 @@ def _is_flat(value: Any, room: int, nodes: int, depth: int) -> bool:
 
     What is not is left to `_survey`, which takes longer.
     """
-    if _type_of(value) is not dict or depth < 1:
+    if _type_of(value) is not dict or depth < 1 or len(value) >= nodes:
         return False
     for key, item in value.items():
         if _type_of(key) is not str:
@@ -130,8 +130,7 @@ def _is_flat(value: Any, room: int, nodes: int, depth: int) -> bool:
         elif item is not None and kind is not bool:
             return False
         room -= len(key)
-        nodes -= 1
-    return room >= 0 and nodes >= 1
+    return room >= 0
 
 
 def _survey(value: Any, room: int, nodes: int, depth: int) -> bool | None:  # noqa: C901, PLR0912 - one loop

@@ -120,26 +120,23 @@ class Declared:
         identify: makes the id of a finding.
 
     Attributes:
+        tools: what is declared of each tool.
         limits: whether any declaration limits how often a call may come.
     """
 
-    __slots__ = ("_coded", "_identify", "_runs", "_set", "_tools", "limits")
+    __slots__ = ("_coded", "_identify", "_runs", "_set", "limits", "tools")
 
     def __init__(self, tools: Mapping[str, Traits], identify: Callable[[str], str]) -> None:
         self._set = tools
         self._coded: dict[str, Traits] = {}
-        self._tools = dict(tools)
+        self.tools = dict(tools)
         self._identify = identify
         self._runs: dict[str, _Made] = {}
         self.limits = any(each.max_repeats is not None for each in tools.values())
 
-    def get(self, action: str) -> Traits | None:
-        """What is declared of a tool; None for nothing."""
-        return self._tools.get(action)
-
     def irreversible(self, action: str | None) -> bool:
         """Whether what a tool does cannot be undone."""
-        traits = None if action is None else self._tools.get(action)
+        traits = None if action is None else self.tools.get(action)
         return traits is not None and traits.irreversible
 
     def says(self, action: str, traits: Traits) -> bool:
@@ -150,7 +147,7 @@ class Declared:
         """Somebody declares something of a tool in code, which stands beside what is set."""
         remember(self._coded, action, traits, MAX_TOOLS)
         known = self._set.get(action)
-        remember(self._tools, action, traits.and_also(known) if known else traits, MAX_TOOLS)
+        remember(self.tools, action, traits.and_also(known) if known else traits, MAX_TOOLS)
         self.limits = self.limits or traits.max_repeats is not None
 
     def forget(self, run: str) -> None:

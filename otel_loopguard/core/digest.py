@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.gist import gist_of
 from otel_loopguard.core.handed import HANDS_OVER, handed_over
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Step
-from otel_loopguard.core.outcome import classify
+from otel_loopguard.core.outcome import classify, of_text
 from otel_loopguard.core.returned import compare
 from otel_loopguard.core.said import CUT, echoed, said_by
 from otel_loopguard.core.sizes import SHORT
@@ -32,7 +32,7 @@ _TRUNCATED: Final = Outcome.TRUNCATED
 _UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
 
 
-def digest(
+def digest(  # noqa: C901, PLR0912 - each function less is time
     printer: Fingerprinter,
     episode: Episode | None,
     handoffs: Handoffs | None,
@@ -71,7 +71,10 @@ def digest(
         masked_key = masked_key or masked
     is_short = size is None or size <= SHORT
     if outcome is None:
-        outcome = classify(result, error, returns or is_short)
+        if type(result) is str and error is None:  # as most often
+            outcome = of_text(result, returns or is_short)
+        else:
+            outcome = classify(result, error, deep=returns or is_short)
     if outcome is _UNKNOWN_TOOL:
         action = UNKNOWN_TOOL  # a name that was not offered is model output: content
     if kind is _TOOL:

@@ -119,13 +119,10 @@ class Episode:
         self, action: str, args_key: str | None, result_key: str | None, agent: str | None
     ) -> bool:
         """Whether anything may be known of an agent's call, or of its result."""
-        if result_key is None or (agent != self._acting and None not in (agent, self._acting)):
+        acting, evidence = self._acting, self._deeds.evidence
+        if result_key is None or (agent != acting and None not in (agent, acting)):
             return True
-        return self._deeds.evidence.knows(action, args_key, result_key)
-
-    def gave(self, action: str, result_key: str) -> bool:
-        """Whether a tool has come to a result before, for the agent that acts now."""
-        return self._deeds.evidence.gave(action, result_key)
+        return (action, args_key) in evidence.calls or (action, result_key) in evidence.results
 
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""

@@ -41,6 +41,7 @@ class Evidence:
     """The records of one run's calls and tools, and how much it has learned.
 
     Attributes:
+        calls, results: the calls that came, and what each tool came to.
         tools: how often in a row each tool came to the same end.
         progress: how many steps brought something new, or changed something.
         moved: whether the newest call is one of them.
@@ -53,9 +54,9 @@ class Evidence:
     """
 
     __slots__ = (
-        "_alike", "_calls", "_heard", "_results", "_round", "_settled", "_settled_epoch",
-        "_sketched", "_tours", "changed", "epoch", "loose", "moved", "progress",
-        "prompted", "replays", "tools", "tour",
+        "_alike", "_heard", "_round", "_settled", "_settled_epoch",
+        "_sketched", "_tours", "calls", "changed", "epoch", "loose", "moved", "progress",
+        "prompted", "replays", "results", "tools", "tour",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -71,27 +72,27 @@ class Evidence:
         self._sketched: deque[CallRecord] = deque()
         self._settled = self._settled_epoch = 0
         self._round: list[tuple[str, str] | None] = []
-        self._calls: Recent[tuple[str, str], CallRecord | Once] = Recent(MAX_CALLS)
+        self.calls: Recent[tuple[str, str], CallRecord | Once] = Recent(MAX_CALLS)
         self.tools = Tools()
-        self._results: Recent[tuple[str, str], bool] = Recent(MAX_RESULTS)
+        self.results: Recent[tuple[str, str], bool] = Recent(MAX_RESULTS)
 
     def clear(self) -> None:
         """Forget the records: what comes next repeats nothing."""
         self._tours = None
         self._round.clear()
         self._sketched.clear()
-        self._calls.clear()
+        self.calls.clear()
         self.tools.clear()
-        self._results.clear()
+        self.results.clear()
 
     def condense(self, limit: int) -> None:
         """Forget all but the newest records."""
         self._tours = None
         while self._sketched:
             self._sketched.pop().sketch = None
-        self._calls.condense(limit)
+        self.calls.condense(limit)
         self.tools.condense(limit)
-        self._results.condense(limit)
+        self.results.condense(limit)
 
     def see_change(self) -> None:
         """Something else has changed the world."""
@@ -102,18 +103,11 @@ class Evidence:
         """What is known of a call; None if it did not come yet, or is unknown."""
         if args_key is None:
             return None
-        calls, key = self._calls, (action, args_key)
-        return calls.new.get(key) or calls.old.get(key)
-
-    def knows(self, action: str, args_key: str | None, result_key: str) -> bool:
-        """Whether a tool has come to a result before, or had those arguments."""
-        calls, results = self._calls, self._results
-        key, end = (action, args_key), (action, result_key)
-        return key in calls.new or key in calls.old or end in results.new or end in results.old
+        return self.calls.get((action, args_key))
 
     def gave(self, action: str, result_key: str) -> bool:
         """Whether a tool has come to a result before."""
-        return (action, result_key) in self._results
+        return (action, result_key) in self.results
 
     def take_new(self, step: Step, now: Moment, opens: bool) -> Once | None:  # noqa: FBT001 - a name takes time
         """What `count_call` comes to for a call that repeats nothing, as most do; None for others.
@@ -125,21 +119,23 @@ class Evidence:
             return None
         if step.outcome is not _OK or step.masked_key or step.loose_key:
             return None
-        calls, results = self._calls, self._results
-        new_calls, new_results = calls.new, results.new
+        calls, results = self.calls, self.results
         key, end = (action, args_key), (action, result_key)
-        if key in new_calls or key in calls.old or end in new_results or end in results.old:
+        if key in calls or end in results:
             return None
-        if len(new_calls) >= calls.half:
-            new_calls = calls.turn()
-        if len(new_results) >= results.half:
-            new_results = results.turn()
-        self._begin(key, now, opens)
-        self.moved = new_results[end] = True
+        if len(calls) >= MAX_CALLS:
+            calls.condense(MAX_CALLS // 2)
+        if len(results) >= MAX_RESULTS:
+            results.condense(MAX_RESULTS // 2)
+        if opens and len(self._round) <= 1 and now.model_ns == self._heard:
+            self.loose, self.tour, self._round = None, None, [key]
+        else:
+            self._begin(key, now, opens)
+        self.moved = results[end] = True
         self.changed = changed = changes(action) if step.traits is None else alters(step)
         self._settled = self.progress = progress = self.progress + 1
         self._settled_epoch = self.epoch = epoch = self.epoch + changed
-        new_calls[key] = once = new_once(Once, (step, now, progress, epoch, self.replays))
+        calls[key] = once = new_once(Once, (step, now, progress, epoch, self.replays))
         return once
 
     def count_call(self, step: Step, now: Moment, *, again: bool, opens: bool) -> CallRecord:
@@ -180,17 +176,15 @@ class Evidence:
 
     def _known(self, key: tuple[str, str]) -> CallRecord | None:
         """The record of a call, made from what is kept of one that came once."""
-        calls = self._calls
-        call = calls.new.get(key) or calls.old.get(key)
+        call = self.calls.get(key)
         if isinstance(call, Once):
-            table = calls.new if key in calls.new else calls.old
-            call = table[key] = call.record()
+            call = self.calls[key] = call.record()
         return call
 
     def _count(
         self, key: tuple[str, str] | None, step: Step, now: Moment, *, again: bool
     ) -> CallRecord:
-        calls = self._calls
+        calls = self.calls
         call = None if key is None else self._known(key)
         if call is None:
             seen, result_key, masked_key = 0 if again else 1, step.result_key, step.masked_key
@@ -292,6 +286,6 @@ class Evidence:
 
     def _is_new(self, action: str, result_key: str) -> bool:
         end = (action, result_key)
-        known = end in self._results
-        self._results.put(end, True)  # noqa: FBT003 - a set that knows its order
+        known = end in self.results
+        self.results.put(end, True)  # noqa: FBT003 - a set that knows its order
         return not known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from otel_loopguard.core.plans import plan_of
 from otel_loopguard.core.ranges import extent_of
@@ -17,9 +17,9 @@ def gist_of(
     printer: Fingerprinter, action: str, args: object, result: object
 ) -> Extent | Plan | None:
     """What part a call reads, or the plan that it writes down."""
-    is_object = type(args) is dict
-    if is_object:
-        kinds = list(map(type, cast("dict[str, object]", args).values()))
-        if list not in kinds and kinds.count(int) != 2:
+    given: Any = args
+    if type(args) is dict:
+        kinds = [*map(type, given.values())]
+        if kinds.count(int) != 2 and list not in kinds:
             return None  # as most often: it takes two numbers or a list
-    return extent_of(printer, action, args, result) or plan_of(args)
+    return extent_of(printer, action, given, result) or plan_of(given)

@@ -121,7 +121,7 @@ class Guard:
         handoffs = self._shared(sighting.parent) if before is None else before.handoffs
         traits = None
         if sighting.kind is _TOOL:
-            traits = self._declared.get(sighting.action)
+            traits = self._declared.tools.get(sighting.action)
         else:
             self._declared.hear(run, sighting.kind)
         step = digest(self.fingerprinter, before, handoffs, traits, sighting, agent)
@@ -131,7 +131,7 @@ class Guard:
                 episode.handoffs = self._shared(sighting.parent)
             changes, ended = _NOTHING if lost is None else close_all([lost], "evicted")
             counted, spoken = False, ()
-            if step.action in self._ignored and step.kind is _TOOL:
+            if self._ignored and step.action in self._ignored and step.kind is _TOOL:
                 episode.touch(step)
             else:
                 stuck = episode.stuck
@@ -163,7 +163,7 @@ class Guard:
         """What is to become of a tool call before it is made; O(1). See `Declared.decide`."""
         if not self.decides or action in self._ignored:
             return GO
-        episode, traits = self._runs.get(run), self._declared.get(action)
+        episode, traits = self._runs.get(run), self._declared.tools.get(action)
         standing = None if episode is None else asked_about(episode, action)
         if standing is None and traits is None:
             return GO

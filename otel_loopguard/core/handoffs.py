@@ -273,7 +273,7 @@ class Handoffs:
 
     def _is_new(self, key: str) -> bool:
         known = self._known
-        is_known = key in known.new or key in known.old
+        is_known = key in known
         known.put(key, None)
         return not is_known
 

@@ -32,7 +32,7 @@ _EMPTY: Final = Outcome.EMPTY
 _parse: Final = json.JSONDecoder(strict=False).raw_decode
 
 
-def classify(value: object, error: str | None = None, deep: bool = False) -> Outcome:  # noqa: FBT001, FBT002 - a name takes time
+def classify(value: object, error: str | None = None, *, deep: bool = False) -> Outcome:
     """Returns the kind of a result.
 
     Args:
@@ -41,14 +41,12 @@ def classify(value: object, error: str | None = None, deep: bool = False) -> Out
         deep: also look into structures, JSON text and the words of short texts. Without it the work
             is the same whatever the size of the value.
     """
-    if type(value) is str and error is None:  # as most often
-        return _of_text(value, deep=deep)
     kind = type(value)
     text = cast("str", value) if issubclass(kind, str) else None
     if error is not None:
         return failure_kind(error, text or "")
     if text is not None:
-        return _of_text(str.__str__(text), deep=deep)
+        return of_text(str.__str__(text), deep)
     return _of_other(value, kind, deep=deep)
 
 
@@ -62,7 +60,8 @@ def _of_other(value: object, kind: type[object], *, deep: bool) -> Outcome:
     return _of_plain(plain(value)) if deep else _OK
 
 
-def _of_text(text: str, *, deep: bool) -> Outcome:
+def of_text(text: str, deep: bool) -> Outcome:  # noqa: FBT001 - a name takes time
+    """Returns the kind of a result that is a text; see `classify`."""
     size = len(text)
     if size <= SHORT:
         word = text.strip().lower()
@@ -103,7 +102,7 @@ def _structure(text: str) -> object:
 def _of_plain(value: object, wrappers: int = _WRAPPERS) -> Outcome:
     """What a structure of plain JSON types says; None is one that could not be read."""
     if isinstance(value, str):
-        return _of_text(value, deep=True)
+        return of_text(value, deep=True)
     if isinstance(value, list):
         return _of_list(cast("list[object]", value))
     if not isinstance(value, dict) or wrappers == 0:
@@ -119,4 +118,4 @@ def _of_list(items: list[object]) -> Outcome:
     if len(items) != 1 or not isinstance(items[0], dict):
         return Outcome.OK if items else Outcome.EMPTY
     text = cast("dict[str, object]", items[0]).get("text")
-    return _of_text(text, deep=True) if isinstance(text, str) else Outcome.OK
+    return of_text(text, deep=True) if isinstance(text, str) else Outcome.OK

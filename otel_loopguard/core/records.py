@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,48 +34,33 @@ def newest(table: dict[_K, _V], limit: int) -> dict[_K, _V]:
     return dict(islice(table.items(), max(0, len(table) - limit), None))
 
 
-class Recent(Generic[_K, _V]):
+class Recent(dict[_K, _V]):
     """A table of the newest entries, between half of `limit` and all of it.
 
     It forgets the older half at once: to drop one entry for each that comes costs every step.
 
     Attributes:
-        half: how many entries `new` takes before they are the older half.
-        new: the entries that came last.
-        old: those before them, among them some that are in `new` again.
+        limit: how many entries there are at most.
     """
 
-    __slots__ = ("half", "new", "old")
+    __slots__ = ("limit",)
 
     def __init__(self, limit: int) -> None:
-        self.half = limit // 2
-        self.new: dict[_K, _V] = {}
-        self.old: dict[_K, _V] = {}
-
-    def __len__(self) -> int:
-        return len(self.new.keys() | self.old.keys())
-
-    def __contains__(self, key: _K) -> bool:
-        return key in self.new or key in self.old
+        super().__init__()
+        self.limit = limit
 
     def put(self, key: _K, value: _V) -> None:
         """Take an entry, or take it again."""
-        if len(self.new) >= self.half and key not in self.new:
-            self.turn()
-        self.new[key] = value
-
-    def turn(self) -> dict[_K, _V]:
-        """Forget the older half: what is new is old now. Returns the new table."""
-        self.old, self.new = self.new, {}
-        return self.new
+        self.pop(key, None)
+        if len(self) >= self.limit:
+            self.condense(self.limit // 2)
+        self[key] = value
 
     def condense(self, limit: int) -> None:
         """Forget all but the newest entries."""
-        self.new, self.old = newest({**self.old, **self.new}, limit), {}
-
-    def clear(self) -> None:
-        """Forget all entries."""
-        self.new, self.old = {}, {}
+        kept = newest(self, limit)
+        self.clear()
+        self.update(kept)
 
 
 class Moment(NamedTuple):

@@ -107,7 +107,7 @@ def _loose_key_of(
         if earlier is not None:
             returns = earlier.result_key != result_key
         else:
-            returns = episode is not None and episode.gave(action, result_key)
+            returns = episode is not None and episode.deeds.evidence.gave(action, result_key)
         if not returns:
             return None
     return printer.of_loose(args)

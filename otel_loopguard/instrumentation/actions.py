@@ -123,9 +123,7 @@ class Action:
             attributes=self._attributes,
             start_time=self.start_ns,
         )
-        self.where = where = reference(span)
-        if where is not None:
-            live_spans.add(where[1], self.run)
+        self.where = live_spans.open(span, self.run)
         self.context = self.place = enter_action(self, parent, span)
 
     @property

@@ -21,9 +21,9 @@ from otel_loopguard.instrumentation.actions import (
 from otel_loopguard.instrumentation.asking import Asked
 from otel_loopguard.instrumentation.content import as_text
 from otel_loopguard.instrumentation.deciding import decided
-from otel_loopguard.runtime import guarded
+from otel_loopguard.runtime import boundary
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, here, is_current
+from otel_loopguard.sdk.scope import SPAN, Run, here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,6 @@ class ToolCall(Action):
         """
         return not self.ended and self.name == name and call_id in (None, self.call_id)
 
-    @guarded("end of a tool call")
     def finish(
         self,
         result: object = MISSING,
@@ -98,7 +97,15 @@ class ToolCall(Action):
         if self.ended:
             return
         self.ended = True
-        end_ns = time.time_ns()
+        # As `guarded` does, without the time that it takes to pass on arguments of any kind.
+        try:
+            self._finish(result, failure, outcome, time.time_ns())
+        except Exception as fault:  # noqa: BLE001 - this is the boundary
+            boundary.caught("end of a tool call", fault)
+
+    def _finish(
+        self, result: object, failure: str | None, outcome: Outcome | None, end_ns: int
+    ) -> None:
         args, self.args = self.args, MISSING  # whoever still holds the call holds no content
         pipeline, run = self.pipeline, self.run
         span = self.span if self.own else self.showing()
@@ -219,7 +226,8 @@ def open_tool(
     if traits is not None:
         guard.declare(name, traits)
     args_key = guard.fingerprinter.of_args(args)
-    claim, round_id = wired.claim(name, args_key, call_id), None
+    round_id = None
+    claim = None if wired.conversations is None else wired.claim(name, args_key, call_id)
     if claim is not None:
         run, call_id, round_id, asked_in = claim[:4]
         parent = context if asked_in is None else asked_in
@@ -229,7 +237,7 @@ def open_tool(
         run = OUTSIDE
     shown = name if offered else UNKNOWN_TOOL
     around = None
-    if not is_current(run.span, context):
+    if context.get(SPAN) is not run.span:
         around = open_around(_ROLE, name, ours=run.span, context=context)
     attributes = tool_attributes(pipeline, run, shown, call_id, args_key, args)
     title = f"execute_tool {shown}"

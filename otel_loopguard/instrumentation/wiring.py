@@ -32,37 +32,37 @@ class Wiring:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self.attachment = Attachment(pipeline, self._end_open)
-        self._handwritten: Handwritten | None = None
+        self.conversations: Handwritten | None = None
         self._lock = threading.RLock()
 
     @property
     def handwritten(self) -> Handwritten:
         """The conversations of loops that are written by hand; made when first asked for."""
         with self._lock:
-            if self._handwritten is None:
+            if self.conversations is None:
                 from otel_loopguard.instrumentation.handwritten import (  # noqa: PLC0415
                     Handwritten,
                 )
 
                 pipeline = self.pipeline
                 agent = pipeline.settings.agent_name or service_name(pipeline.provider)
-                self._handwritten = Handwritten(pipeline, agent)
-            return self._handwritten
+                self.conversations = Handwritten(pipeline, agent)
+            return self.conversations
 
     def claim(
         self, name: str, args_key: str | None, call_id: str | None, *, shows: bool = True
     ) -> Claim | None:
         """The call of a conversation that an execution belongs to, if it belongs to any."""
-        if self._handwritten is None:
+        if self.conversations is None:
             return None
-        return self._handwritten.claim(name, args_key, call_id, shows=shows)
+        return self.conversations.claim(name, args_key, call_id, shows=shows)
 
     def stop(self, run: Run, error: DeadlockError) -> None:
         """A run is stopped: if it is a conversation's, its span ends; another's span says so."""
         if run.foreign:
             run.span.set_attribute(names.END_REASON, error.reason)
-        if self._handwritten is not None:
-            self._handwritten.stop(run, error.reason)
+        if self.conversations is not None:
+            self.conversations.stop(run, error.reason)
 
     def fits(self, settings: Settings | None, providers: Providers) -> bool:
         """Whether this is a wiring by these settings and providers."""
@@ -85,17 +85,17 @@ class Wiring:
     def after_fork(self) -> None:
         """In a forked child: other threads are gone, what they held is not."""
         self._lock = threading.RLock()
-        if self._handwritten is not None:
-            self._handwritten.after_fork()
+        if self.conversations is not None:
+            self.conversations.after_fork()
         self.attachment.after_fork()
 
     def _end_open(self) -> None:
-        if self._handwritten is not None:
-            self._handwritten.close()
+        if self.conversations is not None:
+            self.conversations.close()
 
     def _tick(self, now_ns: int) -> None:
-        if self._handwritten is not None:
-            self._handwritten.expire(now_ns)
+        if self.conversations is not None:
+            self.conversations.expire(now_ns)
         self.attachment.ensure(in_use=False)
 
 

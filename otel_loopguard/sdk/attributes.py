@@ -95,12 +95,13 @@ def step_attributes(seen: Observation) -> Attributes:
         "loopguard.same_args_seen": seen.same_args_seen,
         "loopguard.repeat_count": seen.repeat_count,
         _OUTCOME: _TEXTS[step.outcome],
+        ITERATION: seen.iteration,
+        STATUS: _TEXTS[seen.status],
     }
-    if kind is _TOOL:
-        attributes[ITERATION] = seen.iteration
-        attributes[STATUS] = _TEXTS[seen.status]
-    elif step.args_key is not None:
-        attributes[ARGS_FINGERPRINT] = step.args_key
+    if kind is not _TOOL:
+        del attributes[ITERATION], attributes[STATUS]
+        if step.args_key is not None:
+            attributes[ARGS_FINGERPRINT] = step.args_key
     if step.result_key is not None:
         attributes[_RESULT_HASH] = step.result_key
     if step.size is not None:

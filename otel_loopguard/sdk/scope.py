@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     Tokens = tuple[Token[Context], Token["Run | Action | None"]]
 
-MAX_LIVE_SPANS: Final = 10_000
+MAX_LIVESPANS: Final = 10_000
 
 _PLACE: Final = otel_context.create_key("loopguard-place")
 """Holds the action that is under way, else the run; one key, since each costs a copy."""
-(_SPAN,) = trace.set_span_in_context(trace.INVALID_SPAN, Context())
+(SPAN,) = trace.set_span_in_context(trace.INVALID_SPAN, Context())
 """Holds the current span, as `opentelemetry.trace` has it."""
 
 
@@ -129,12 +129,7 @@ def enter_action(
     around = otel_context.get_current() if context is None else context
     if span is None:
         return Context({**around, _PLACE: action})
-    return Context({**around, _PLACE: action, _SPAN: span})
-
-
-def is_current(span: trace.Span, context: Context) -> bool:
-    """Whether a span is a context's current one."""
-    return context.get(_SPAN) is span
+    return Context({**around, _PLACE: action, SPAN: span})
 
 
 def attach(context: Context) -> Tokens:
@@ -210,7 +205,7 @@ class LiveSpans(OrderedDict[int, Live]):
     its operations on the table is atomic.
     """
 
-    def __init__(self, limit: int = MAX_LIVE_SPANS) -> None:
+    def __init__(self, limit: int = MAX_LIVESPANS) -> None:
         super().__init__()
         self._limit = limit
 
@@ -219,6 +214,17 @@ class LiveSpans(OrderedDict[int, Live]):
         self[span_id] = run, call
         if len(self) > self._limit:
             self.popitem(last=False)
+
+    def open(self, span: trace.Span, run: Run) -> SpanRef | None:
+        """A span of ours starts; returns how a step names it, None if it is not valid."""
+        where = span.get_span_context()
+        trace_id, span_id = where[0], where[1]  # by name it takes several times as long
+        if not (trace_id and span_id):
+            return None
+        self[span_id] = run, None
+        if len(self) > self._limit:
+            self.popitem(last=False)
+        return trace_id, span_id
 
 
 live_spans: Final = LiveSpans()

@@ -44,9 +44,9 @@ def test_no_table_outgrows_its_limit() -> None:
         records_of = run._deeds.evidence
         of_tool = [run.tool.failures, run.tool.results] if run.tool else []
         sizes = {
-            "calls": len(records_of._calls),
+            "calls": len(records_of.calls),
             "tools": len(records_of.tools),
-            "results": len(records_of._results),
+            "results": len(records_of.results),
             "ids": len(run._call_ids._newer),
             "steps": len(run.steps),
             "round": len(run._deeds.cycles._calls),

@@ -359,10 +359,10 @@ def test_code_and_settings_say_it_together():
     guard = make_guard(tools={"pay": Traits(max_repeats=3)}, action=Action.BREAK)
     guard.declare("pay", Traits(irreversible=True, max_repeats=5))
     guard.declare("pay", Traits(irreversible=True, max_repeats=5))
-    assert guard._declared.get("pay") == Traits(irreversible=True, max_repeats=3)
+    assert guard._declared.tools.get("pay") == Traits(irreversible=True, max_repeats=3)
     assert verdicts(guard, [call("pay", result=page(n)) for n in range(4)])[-1] == "nudge"
     guard.declare("pay", Traits(poll=True))
-    assert guard._declared.get("pay") == Traits(poll=True, max_repeats=3)
+    assert guard._declared.tools.get("pay") == Traits(poll=True, max_repeats=3)
 
 
 def test_what_is_declared_twice_is_no_read_if_it_cannot_be_undone():
@@ -394,7 +394,7 @@ def test_all_that_is_remembered_is_bounded():
     guard = asking(tools={"search": Traits(max_repeats=1), **PAY})
     for n in range(MAX_TOOLS + 5):
         guard.declare(f"tool_{n}", Traits(poll=True))
-    assert len(guard._declared._tools) <= MAX_TOOLS
+    assert len(guard._declared.tools) <= MAX_TOOLS
     guard.declare("search", Traits(max_repeats=1))
     for n in range(MAX_CALLS + 5):
         decide(guard, call(args=n), f"call_{n}")

@@ -368,7 +368,7 @@ def test_a_condensed_run_goes_on() -> None:
     episode.condense()
     assert not episode.steps
     kept = episode._deeds.evidence
-    assert len(kept._calls) == len(kept._results) == CONDENSED
+    assert len(kept.calls) == len(kept.results) == CONDENSED
     assert episode.earlier("search", "59", None) is not None
     assert episode.earlier("search", "3", None) is None
     assert not episode.add(tool(args="59", result="59", call_id="59"))

@@ -65,10 +65,10 @@ def test_few_calls_have_a_sketch() -> None:
             guard.observe("run", call("search", number, f"{result} {PAGE}"))
     episode = guard._runs.get("run")
     assert episode is not None
-    calls = episode._deeds.evidence._calls
-    assert sum(each.sketch is not None for each in calls.new.values()) == MAX_SKETCHES
+    calls = episode._deeds.evidence.calls
+    assert sum(each.sketch is not None for each in calls.values()) == MAX_SKETCHES
     episode.condense()
-    assert not any(each.sketch for each in episode._deeds.evidence._calls.new.values())
+    assert not any(each.sketch for each in episode._deeds.evidence.calls.values())
 
 
 # -- nearly the same arguments --------------------------------------------------------------------
