@@ -11,7 +11,7 @@ READY := .venv/.ready
 MEASURED := otel_loopguard/core/*,otel_loopguard/dialects/*,otel_loopguard/sdk/*
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check e2e jaeger go matrix bench accuracy fuzz cover lock clean
+.PHONY: help demo test check e2e jaeger go matrix bench breaking accuracy fuzz cover lock clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ matrix: $(READY) ## Framework versions; FW=openai and VERSION=oldest pick rows o
 
 bench: $(READY) ## What a tool call costs, beside the SDK's own span
 	@$(BIN)/python tests/bench/bench.py
+
+breaking: $(READY) ## What broken loops save: oscillations, and a load with and without the guard, side by side
+	@$(BIN)/python tests/bench/breaking.py
 
 accuracy: $(READY) ## Verdicts on labelled cases; TRACES=dir adds recorded runs, SENSITIVITY=1 moves every threshold
 	@$(BIN)/python -m tests.accuracy $(if $(TRACES),--traces $(TRACES)) $(if $(SENSITIVITY),--sensitivity)
