@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NUMBER = 200
+RUNS = 134
 ENDS = {1: {"answer"}, 2: {"answer", "deadlock"}, LIMIT: {"deadlock"}}
 """How a stuck run may end, by how many notes its model needs."""
 
@@ -53,15 +54,15 @@ def test_observed_oscillations_do_not_end() -> None:
 
 
 def test_of_a_mixed_load_only_the_stuck_runs_are_touched() -> None:
-    alone = loaded(NUMBER)
+    alone = loaded(RUNS)
     with Signals().instrumented(action="break"):
-        guarded = loaded(NUMBER)
-    stuck = sum(map(is_stuck, range(NUMBER)))
-    assert stuck == round(0.03 * NUMBER)
-    assert alone.to_the_limit == stuck / NUMBER
+        guarded = loaded(RUNS)
+    stuck = sum(map(is_stuck, range(RUNS)))
+    assert stuck == round(0.03 * RUNS)
+    assert alone.to_the_limit == stuck / RUNS
     assert guarded.to_the_limit < 0.003
     assert guarded.healthy() == alone.healthy()  # to the byte of each request
-    assert len(guarded.healthy()) == NUMBER - stuck
+    assert len(guarded.healthy()) == RUNS - stuck
     for run in guarded.runs:
         if run.is_stuck:
             needs = obeys(int(run.name.partition("-")[2]))
