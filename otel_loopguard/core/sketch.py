@@ -113,10 +113,11 @@ def likeness(one: Sketch, other: Sketch) -> float:
         return _counted(one.numbers, other.numbers) if whole else ALMOST
     if min(one.words, other.words) < SHORT_WORDS:
         return 0.0
-    mine, its = set(memoryview(one.hashes).cast("I")), set(memoryview(other.hashes).cast("I"))
-    both = mine & its
-    if not both:
+    mine, others = set(memoryview(one.hashes).cast("I")), memoryview(other.hashes).cast("I")
+    if mine.isdisjoint(others):  # as most often
         return 0.0
+    its = set(others)
+    both = mine & its
     smallest = sorted(mine | its)[:MAX_HASHES]
     most = ALMOST if _counted(one.numbers, other.numbers) else MOVED_ON
     return min(sum(each in both for each in smallest) / len(smallest), most)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from otel_loopguard.core.said import Said
     from otel_loopguard.core.sketch import Sketch
 
+Likes = dict[int, float]
+
 MAX_TEXTS: Final = 8
 """The longest cycle of texts that is seen."""
 NEAR: Final = 3
@@ -158,24 +160,25 @@ class Turns:
             return
         fresh = True
         if text.words >= MIN_WORDS:
-            fresh = not self._compare(text, now)
-            self._answer(text, now)
+            compared: Likes = {}  # the newest texts are often the newest answers too
+            fresh = not self._compare(text, now, compared)
+            self._answer(text, now, compared)
         little = said.blank or text.words < FEW_WORDS or not fresh
         muses = said.thinks and little and not said.acts
         weight = THOUGHT_WEIGHT if said.blank and fresh else 1.0
         self.musing = longer(self.musing, now, weight=weight) if muses else None
 
-    def _compare(self, text: Sketch, now: Moment) -> bool:
+    def _compare(self, text: Sketch, now: Moment, compared: Likes) -> bool:
         """Compare a text to those that its agent said before; whether one of them said the same."""
         texts = self._texts
         period, grade, partly = 0, 0.0, False
         for back, (agent, other, _) in enumerate(reversed(texts), 1):
             if agent != self._agent or (back > NEAR and text.hashes != other.hashes):
                 continue
-            alike = likeness(text, other)
+            alike = _like(text, other, compared)
             partly |= alike >= PARTLY
-            if _graded(alike, text) > grade:
-                period, grade = back, _graded(alike, text)
+            if _grade(text, alike) > grade:
+                period, grade = back, _grade(text, alike)
         if grade:
             before = texts[-period][2]
             period_so_far = max(period, _period(self.stale))
@@ -197,11 +200,12 @@ class Turns:
         self.same.count += 1
         self.same.weight += grade * (ACTED_WEIGHT if self._acted else 1.0)
 
-    def _answer(self, text: Sketch, now: Moment) -> None:
+    def _answer(self, text: Sketch, now: Moment, compared: Likes) -> None:
         """Compare a text of some length to those before it, whoever spoke between."""
         if text.words < REPLY_WORDS:
             return
-        grades = [_grade(text, other) for other in self._replies[-NEAR:]]
+        near = self._replies[-NEAR:]
+        grades = [_grade(text, _like(text, other, compared)) for other in near]
         grade = 1.0 if text in self._replies else max(grades, default=0.0)
         if grade:
             replies = self.replies = self.replies or Spell(now, key=text.hashes)
@@ -220,15 +224,19 @@ def _weight(text: Sketch) -> float:
     return PAGE_WEIGHT if text.size > END_CHARS else 1.0
 
 
-def _grade(text: Sketch, other: Sketch) -> float:
-    """How much a text counts that says what another said; 0 if it says something else.
+def _like(text: Sketch, other: Sketch, compared: Likes) -> float:
+    """How alike two texts are; `compared` holds what was found out already, by the other's id."""
+    found = compared.get(id(other))
+    if found is None:
+        found = compared[id(other)] = likeness(text, other)
+    return found
+
+
+def _grade(text: Sketch, alike: float) -> float:
+    """How much a text counts that is so much like another; 0 if it says something else.
 
     In steps: how near two long texts are is an estimate, on whose last digit nothing should hang.
     """
-    return _graded(likeness(text, other), text)
-
-
-def _graded(alike: float, text: Sketch) -> float:
     if alike < 1.0:
         return NEAR_WEIGHT if alike >= ALIKE[text.form] else 0.0
     return 1.0
