@@ -30,6 +30,10 @@ CHANT_COPIES: Final = 4
 CHANT_MIN: Final = 60
 CHANT_SHARE: Final = 0.2
 CHANT_MUCH: Final = 600
+ENDED_CHARS: Final = (200, 900)
+"""How much may come after a chant that is still one; what it says is not known."""
+ENDED_MUCH: Final = 1_200
+ENDED_COPIES: Final = 10
 ROUND_CHARS: Final = (1_800, 900)
 """Of so many characters at the end of a text the last third may say nothing new."""
 ROUND_BYTES: Final = 20
@@ -143,19 +147,31 @@ def form_of(text: str) -> Form:
 
 
 def chant(text: str) -> tuple[int, int]:
-    """Looks for a passage that a text repeats again and again, up to its end.
+    """Looks for a passage that a text repeats again and again, up to its end or nearly so.
 
-    It repeats it exactly, or goes round among the same sentences in whatever order, for longer. A
-    text that repeats a passage without letters (a line, a divider, an empty table) is none, nor
-    are list items or table rows that differ, nor a refrain at the end of a far longer text.
+    It repeats it exactly, or goes round among the same sentences in whatever order, for longer; one
+    that came to an end took even longer. A text that repeats a passage without letters (a line, a
+    divider, an empty table) is none, nor are list items or table rows that differ, nor a refrain
+    at the end of a far longer text.
 
     Returns:
-        How many characters at the end are repetitions, and the length of the passage; zeros if
-        these are fewer than four or shorter than 60 characters.
+        How many characters are repetitions, and the length of the passage; zeros if these are
+        fewer than four or shorter than 60 characters.
     """
     if len(text) < CHANT_MIN:
         return 0, 0
-    tail = text[-CHANT_CHARS:]
+    found = _exact(text[-CHANT_CHARS:], min(CHANT_SHARE * len(text), CHANT_MUCH))
+    if found == (0, 0):  # its last words were said before
+        found = _round(text[-CHANT_CHARS:])
+    for rest in ENDED_CHARS if not (found and found[0]) and len(text) > ENDED_MUCH else ():
+        length, passage = _exact(text[:-rest][-CHANT_CHARS:], ENDED_MUCH) or (0, 0)
+        if length > ENDED_COPIES * passage:
+            return min(length, ROUND_CHARS[0]), passage
+    return found or (0, 0)
+
+
+def _exact(tail: str, much: float) -> tuple[int, int] | None:
+    """What a text repeats exactly up to its end, if that is much; None if not even its end is."""
     size = len(tail)
     probe, end = tail[-_PROBE:], size - 1
     for _ in range(_PROBES):
@@ -167,11 +183,10 @@ def chant(text: str) -> tuple[int, int]:
         length = _periodic(tail, period)
         if length < max(CHANT_COPIES * period, CHANT_MIN):
             continue
-        passage = tail[-period:]
-        if length >= min(CHANT_SHARE * len(text), CHANT_MUCH) and _speaks(passage):
+        if length >= much and _speaks(tail[-period:]):
             return length, period
         break
-    return _round(tail) if end < size - 1 else (0, 0)
+    return (0, 0) if end < size - 1 else None
 
 
 def _round(tail: str) -> tuple[int, int]:

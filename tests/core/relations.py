@@ -121,11 +121,11 @@ def translated(case: Case) -> Case:
 
     Numbers, signs, the keys of structures and the names of tools and agents stay.
     """
-    agents = {step.get("agent") for step in case["steps"]}
+    agents = {step["agent"].lower() for step in case["steps"] if step.get("agent")}
 
     def words(value: Any) -> Any:
         if isinstance(value, str):
-            if value in agents:
+            if value.lower() in agents:
                 return value
             return _WORD.sub(lambda found: found.group().translate(_VOCABULARY), value)
         if isinstance(value, list):
@@ -153,8 +153,9 @@ def with_other_agents(case: Case) -> Case:
     both = ("agent", "target")
     found = (step[key] for step in case["steps"] for key in both if step.get(key))
     names = {name: name.translate(_VOCABULARY) for name in found}
+    names |= {name.lower(): other.lower() for name, other in names.items()}
     either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    within = re.compile(rf"(?<![^\W_])(?:{either or '$^'})(?![^\W_])")
+    within = re.compile(rf"(?<![^\W_])(?:{either or '(?!)'})(?![^\W_])")
 
     def named(value: Any) -> Any:
         return names.get(value, value) if isinstance(value, str) else value

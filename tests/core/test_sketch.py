@@ -188,6 +188,29 @@ def test_a_text_that_goes_round(text: str) -> None:
     assert passage * 4 <= length
 
 
+SONG = " ".join(f"{one}ing {other}ed" for one in "bcdfghjklmnp" for other in "bcdfghjklmnp")
+AGAIN = "Hmm, the flag is only set there, so the other branch is taken.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param(AGAIN * 40 + "So it is the linker.", True, id="it found an end"),
+        pytest.param(AGAIN * 40 + PLAN, True, id="it found an end of some length"),
+        pytest.param("等等, 我再看一遍。" * 160 + CHINESE, True, id="Chinese"),
+        pytest.param(AGAIN * 14 + PLAN, False, id="not for long"),
+        pytest.param((AGAIN + PLAN * 2) * 9 + CHINESE, False, id="a few times"),
+        pytest.param(AGAIN * 40 + SONG, False, id="and much came after it"),
+        pytest.param("| a | b |\n" * 300 + PLAN, False, id="a table"),
+    ],
+)  # fmt: skip
+def test_a_chant_that_came_to_an_end(text: str, *, told: bool) -> None:
+    length, passage = chant(text)
+    assert (length > 0) == told
+    assert length <= 1_800
+    assert passage * 10 <= length
+
+
 def hanoi(disks: int, start: str = "A", over: str = "B", to: str = "C") -> list[str]:
     """The moves that bring a tower from one peg to another."""
     if not disks:
@@ -226,7 +249,7 @@ def test_what_does_not_go_round(text: str) -> None:
         pytest.param("| none | none |\n" * 40, id="equal rows of a table"),
         pytest.param("0, 0, 0, 0, 0, 0, 0, 0, " * 40, id="numbers"),
         pytest.param("".join(f"- item {n} is done\n" for n in range(80)), id="rows that differ"),
-        pytest.param(PLAN * 12 + "Over and over, we sing.\n" * 4, id="a refrain of a long song"),
+        pytest.param(SONG + "Over and over, we sing.\n" * 4, id="a refrain of a long song"),
         pytest.param("I try again.\n" * 20 + "Done, the file is written.", id="it ended"),
     ],
 )
