@@ -110,7 +110,8 @@ class Rejections:
             its_own, of_any = (self._add(step, now, tool, epoch) for tool in (step.action, ANY))
             self.like = its_own, of_any
             return
-        for outcome in TURNED_DOWN:
+        failed = step.outcome is Outcome.ERROR  # in which words a gate says no is not always known
+        for outcome in TURNED_DOWN - {Outcome.REFUSED} if failed else TURNED_DOWN:
             self._known.pop((outcome, step.action), None)
         if moved:
             self._known.pop((Outcome.REFUSED, ANY), None)

@@ -56,9 +56,10 @@ FAILURES: Final = (
             r"(?:zugriff|berechtigung) verweigert|nicht (?:erlaubt|berechtigt|gestattet)",
             r"(?:accès|permission) (?:refusée?|interdite?)|non autorisée?",
             r"(?:acceso|permiso) denegado|no (?:autorizado|permitido)",
-            r"acesso negado|não (?:autorizad|permitid)[oa]|accesso negato|non (?:autorizzat|consentit)o",
+            r"acesso negado|não (?:autorizad|permitid)[oa]",
+            r"accesso negato|non (?:autorizzat|consentit)[oa]",
             r"доступ запрещ[её]н\w*|не разреш[её]н\w*",
-            unspaced="拒绝访问 权限不足 没有权限 アクセスが拒否 権限がありません 권한이.없 접근이.거부",
+            unspaced="拒绝访问 权限不足 没有权限 アクセスが拒否 権限がありません 접근이.거부",
         ),
     ),
     (

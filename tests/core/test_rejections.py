@@ -69,6 +69,13 @@ def test_a_call_that_is_let_through_ends_it() -> None:
     assert utterances(steps) == []
 
 
+def test_a_call_that_fails_is_not_let_through() -> None:
+    failed = call("shell", "x", "O comando foi bloqueado", error="Error")
+    steps = [refused(0), failed, refused(1), failed, refused(2)]
+    assert ("guardrail_loop", "warning") in [each[1:] for each in utterances(steps)]
+    assert utterances([refused(0), works(0, "shell"), refused(1), failed, refused(2)]) == []
+
+
 def test_refusals_far_apart_have_nothing_to_do_with_each_other() -> None:
     steps: list[Sighting] = []
     for number in range(4):
