@@ -102,12 +102,14 @@ class Guard:
         """In a forked child: a lock that another thread held would never be released."""
         self._lock = threading.RLock()
 
-    def declare(self, action: str, traits: Traits) -> None:
-        """Somebody declares something of a tool; to say the same again costs next to nothing."""
-        if not self._declared.says(action, traits):
-            with self._lock:
-                self._declared.add(action, traits)
-                self._watch_limits()
+    def declare(self, action: str, traits: Traits) -> bool:
+        """Somebody declares something of a tool, each time that he calls it; whether it is new."""
+        if self._declared.says(action, traits):
+            return False
+        with self._lock:
+            self._declared.add(action, traits)
+            self._watch_limits()
+        return True
 
     def _watch_limits(self) -> None:
         if self._declared.limits and _LIMIT not in self._detectors:

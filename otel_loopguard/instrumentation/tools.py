@@ -80,6 +80,12 @@ class ToolCall(Action):
         """
         return not self.ended and self.name == name and call_id in (None, self.call_id)
 
+    def declare(self, traits: Traits) -> None:
+        """An inner layer knows more of the tool: that holds from its next call on; this counts."""
+        pipeline = self.pipeline
+        if pipeline.guard.declare(self.name, traits) and self.run is not OUTSIDE:
+            pipeline.decide(self.run, self.name, self.args_key, self.call_id, self.start_ns)
+
     def finish(
         self,
         result: object = MISSING,
@@ -220,6 +226,8 @@ def open_tool(
     """
     context, run, outer = here()
     if outer is not None and isinstance(outer, ToolCall) and outer.is_call(name, call_id):
+        if traits is not None:
+            outer.declare(traits)
         return None
     pipeline, parent = wired.pipeline, context
     guard = pipeline.guard

@@ -169,3 +169,24 @@ class TestDeclaredTools(Declared):
         kind, how = way
         is_async = how == "ainvoke" and kind != "graph"
         await run(build(kind, chat(server, model), [tool_of(tool, is_async=is_async)]), how)
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+async def test_a_function_may_be_declared_below_the_framework_s_own_tool(
+    telemetry: Telemetry, server: ScriptedModel, how: str
+) -> None:
+    """Its limit holds from the first call on."""
+    telemetry.instrument(action="nudge")
+    counted = Counted()
+
+    @tool
+    @loopguard.tool(max_repeats=1)
+    def search(query: str, page: int = 1) -> str:
+        """Find it."""
+        return f"{counted.look()}, and not in place {counted.made} either"
+
+    for _ in range(2):
+        before = counted.made
+        await run(build(KINDS[0], chat(server, "nudge"), [search]), how)
+        assert counted.made == before + 1
+    assert len(held(telemetry)) == 2
