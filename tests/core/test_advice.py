@@ -289,6 +289,19 @@ def test_where_a_human_is_asked_before_the_next_call_the_run_goes_on_until_then(
         assert guard.advise("run", frozenset, asks=asks).verdict is verdict
 
 
+def test_a_request_that_is_no_part_of_the_loop_is_let_alone() -> None:
+    guard = guard_that()
+    rungs(guard, [[model()]] * 3)
+    assert guard.advise("run", lambda: None) == GO
+    assert asked(guard).verdict is Verdict.NUDGE
+
+
+def test_a_loop_of_no_tool_is_asked_about_nowhere() -> None:
+    guard = guard_that()
+    rungs(guard, [[model()]] * 5, frozenset())
+    assert guard.advise("run", frozenset, asks=True).verdict is Verdict.HALT
+
+
 def test_an_unknown_run_has_nothing_to_fear() -> None:
     assert asked(guard_that()) == GO
 

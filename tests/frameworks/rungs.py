@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import otel_loopguard as loopguard
 from tests.frameworks.breaking import interventions
-from tests.frameworks.support import Conversation, maybe
+from tests.frameworks.support import Conversation, maybe, of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +105,12 @@ class Agent(Conversation):
 
     functions: tuple[Callable[..., str], ...] = ()
 
+    @property
+    def spoken(self) -> list[Any]:
+        """What the user said, as the agent's own history has it."""
+        mine = [each for each in self.history if each.get("role") == "user"]
+        return [each["content"] for each in mine if isinstance(each["content"], str)]
+
     async def run(self, call_id: str, name: str, args: str) -> str:
         """One execution of a tool; a failure is a text."""
         function = next((each for each in self.functions if each.__name__ == name), None)
@@ -133,5 +139,6 @@ def assert_recovered(telemetry: Telemetry, rung: Rung, requests: list[dict[str, 
     assert len(last) > len(first)
     user = [json.dumps(each["body"]).count('"role": "user"') for each in requests]
     assert (user[-1] > user[0]) or rung.calls
+    assert not any(of(span, "loopguard.user_turn") for span in telemetry.chats)
     assert PAGE not in "".join(span.to_json() for span in telemetry.spans)
     assert telemetry.open.spans == {}

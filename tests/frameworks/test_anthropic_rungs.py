@@ -35,6 +35,7 @@ async def test_a_loop_ends_on_its_rung(
         agent = Agent(api, client, rung.model, way, most=20, more={"tools": tools})
         agent.functions = rung.tools
         assert (await agent.go()).startswith("Finished")
+    assert agent.spoken == ["Find it."]
     assert_recovered(telemetry, rung, server.requests)
 
 

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import otel_loopguard as loopguard
+from otel_loopguard.runtime import boundary
+from tests.frameworks.breaking import SKIPPED, intervention_events, interventions
 from tests.frameworks.openai_apis import Chat, Responses, connect
 from tests.frameworks.rungs import (
     RUNGS,
@@ -16,9 +19,11 @@ from tests.frameworks.rungs import (
     assert_recovered,
     parameters,
 )
-from tests.frameworks.support import Telemetry, entered
+from tests.frameworks.support import Telemetry, entered, of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from examples.scripted_model import ScriptedModel
 
 
@@ -42,6 +47,7 @@ async def test_a_loop_ends_on_its_rung(
         agent = Agent(api, client, rung.model, way, most=20, more={"tools": tools_of(api, rung)})
         agent.functions = rung.tools
         assert (await agent.go()).startswith("Finished")
+    assert agent.spoken == ["Find it."]
     assert_recovered(telemetry, rung, server.requests)
 
 
@@ -58,3 +64,132 @@ async def test_who_is_refused_asks_a_human(
         agent.functions = rung.tools
         assert (await agent.go()).startswith("Finished")
     assert_asked(telemetry, deleting)
+
+
+MUSING = next(each for each in RUNGS if each.pattern == "reflection_paralysis")
+
+
+def musing(client: Any, model: str = "muse", **more: Any) -> Agent:
+    """An agent that only talks, over chat completions."""
+    more = {"tools": tools_of(Chat(), MUSING), **more}
+    return Agent(Chat(), client, model, most=8, more=more)
+
+
+@pytest.fixture
+def client(server: ScriptedModel) -> Iterator[Any]:
+    with connect(server.base_url, is_async=False) as client:
+        yield client
+
+
+async def test_a_temperature_that_is_given_is_lowered(
+    telemetry: Telemetry, server: ScriptedModel, client: Any
+) -> None:
+    telemetry.instrument(action="break")
+    with pytest.raises(loopguard.DeadlockError):
+        await musing(client, temperature=1.0).go()
+    sent = [each["body"]["temperature"] for each in server.requests]
+    assert sent == [1.0] * 4 + [0.5]
+    done = [each[1] for each in interventions(telemetry)]
+    assert done == ["force_action_prompt", "lower_temperature", "end_run"]
+    assert telemetry.agents[0].attributes["loopguard.end_reason"] == "deadlock"
+    assert telemetry.open.spans == {}
+
+
+async def test_one_that_is_not_given_is_left_to_the_model(
+    telemetry: Telemetry, server: ScriptedModel, client: Any
+) -> None:
+    telemetry.instrument(action="break")
+    with pytest.raises(loopguard.DeadlockError):
+        await musing(client).go()
+    assert not any("temperature" in each["body"] for each in server.requests)
+    skipped = [
+        (event.attributes or {}).get(SKIPPED, ()) for event in intervention_events(telemetry)
+    ]
+    assert skipped == [(), ("lower_temperature",), ("lower_temperature",)]
+
+
+async def test_a_shadow_changes_nothing(telemetry: Telemetry, server: ScriptedModel) -> None:
+    for action in ("observe", "shadow"):
+        telemetry.instrument(action=action)
+        with connect(server.base_url, is_async=False) as client:  # it keeps the methods it finds
+            await musing(client, temperature=1.0).go()
+        telemetry.uninstrument()
+    bodies = [each["body"] for each in server.requests]
+    assert bodies[:8] == bodies[8:]
+    done = [each[1:] for each in interventions(telemetry)]
+    assert done == [
+        ("force_action_prompt", 1, "shadow"),
+        ("lower_temperature", 2, "shadow"),
+        *[("end_run", 3, "shadow")] * 3,
+    ]
+    assert sum(bool(of(span, "loopguard.would_intervene")) for span in telemetry.chats) == 5
+
+
+async def test_what_the_application_replaces_is_left_as_it_is(
+    telemetry: Telemetry, server: ScriptedModel, client: Any
+) -> None:
+    telemetry.instrument(action="nudge")
+    messages = [{"role": "user", "content": "Find it."}, {"role": "assistant", "content": "No."}]
+    await musing(client, extra_body={"messages": messages}).go()
+    assert [each["body"]["messages"] for each in server.requests] == [messages] * 8
+    assert interventions(telemetry) == []
+
+
+async def test_constraints_are_said_again_each_fifth_iteration(
+    telemetry: Telemetry, server: ScriptedModel, client: Any
+) -> None:
+    telemetry.instrument(action="nudge")
+    agent = Agent(Chat(), client, "paging-11", most=20, more={"tools": tools_of(Chat(), MUSING)})
+    agent.functions = (lambda query, page: f"row {page * 7919} of {query}",)
+    agent.functions[0].__name__ = "search"
+    with loopguard.run("kept", constraints=["Never delete anything."]):
+        await agent.go()
+    said = ["Never delete anything." in str(each["body"]) for each in server.requests]
+    assert [n for n, each in enumerate(said) if each] == [5, 10]
+    marked = [of(span, "loopguard.intervention") for span in telemetry.chats]
+    assert [n for n, each in enumerate(marked) if each] == [5, 10]
+    assert interventions(telemetry) == []
+    assert "Never delete" not in "".join(span.to_json() for span in telemetry.spans)
+
+
+async def test_a_history_is_left_out_but_for_its_ends(
+    telemetry: Telemetry, server: ScriptedModel, client: Any
+) -> None:
+    telemetry.instrument(action="break")
+    rung = next(each for each in RUNGS if each.pattern == "context_rot")
+    gone: list[int] = []
+
+    def summarise(messages: Any) -> str:
+        gone.append(len(messages))
+        return "The notes were read twice."
+
+    agent = Agent(Chat(), client, "slices", most=20, more={"tools": tools_of(Chat(), rung)})
+    agent.functions = rung.tools
+    with (
+        loopguard.run("reader", objective="Read the notes.", summarise=summarise),
+        pytest.raises(loopguard.DeadlockError),
+    ):
+        await agent.go()
+    told = ["The notes were read twice." in str(each["body"]) for each in server.requests]
+    short = server.requests[told.index(True)]["body"]["messages"]
+    assert [each["role"] for each in short] == [
+        "user", "user", "assistant", "tool", "assistant", "tool", "user"
+    ]  # fmt: skip
+    assert gone == [len(server.requests[told.index(True) - 1]["body"]["messages"]) - 4]
+    anchored = ["Your objective: Read the notes." in str(each["body"]) for each in server.requests]
+    assert sum(anchored) == 2
+
+
+async def test_a_fault_of_ours_lets_the_request_go(
+    telemetry: Telemetry, server: ScriptedModel, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    telemetry.instrument(action="break")
+    monkeypatch.setattr(boundary, "reraise", False)
+    monkeypatch.setattr("otel_loopguard.instrumentation.wire.forms.Body.__init__", fail)
+    assert await musing(client).go() == ""
+    assert len(server.requests) == 8
+    assert len(telemetry.chats) == 8
+    assert boundary.faults.pop("advice on a request") == 5
