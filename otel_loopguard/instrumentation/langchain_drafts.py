@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from otel_loopguard.breaking.counsel import KEEP, Scene
-from otel_loopguard.breaking.results import ChunkedResult
 from otel_loopguard.core.exchange import Answer, Ask
 from otel_loopguard.instrumentation.langchain_values import is_message, text_in
 from otel_loopguard.instrumentation.wire.forms import (
-    LONG,
     MAX_MESSAGES,
     constraints,
+    in_part,
     is_warm,
     last_asked,
     left_out,
@@ -127,8 +126,7 @@ def _part(message: Any) -> Part:
 
 def _in_part(message: Any) -> Any:
     """A message whose long result is given in its first part."""
-    content: object = message.content
-    if message.type != "tool" or not isinstance(content, str) or len(content) <= LONG:
+    part = in_part(message.content) if message.type == "tool" else message.content
+    if part is message.content:
         return message
-    part = ChunkedResult(content, size=LONG).part(1).labelled()
     return message.model_copy(update={"content": part})

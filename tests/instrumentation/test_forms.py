@@ -233,7 +233,7 @@ def test_what_the_application_says_comes_first() -> None:
     assert (scene.objective, scene.constraints) == ("Find the order.", "- Be kind.")
 
 
-@pytest.mark.parametrize("wire", ["chat", "responses"])
+@every_wire
 def test_long_results_are_given_in_their_first_part(wire: str) -> None:
     sent = body(wire, "u")
     messages(wire, sent).extend(said(wire, "c", 1, "word " * LONG))

@@ -114,15 +114,31 @@ class Body:
             body["temperature"] = body["temperature"] / 2
         return body
 
-    def _in_part(self, message: Any) -> object:
-        """A message whose long result is given in its first part."""
-        name, result = self._form.result, get(message, self._form.result)
-        if type(message) is not dict or not isinstance(result, str) or len(result) <= LONG:
+    def _in_part(self, message: object) -> object:
+        """A message whose long results are given in their first parts."""
+        name = self._form.result
+        if type(message) is not dict or not self._form.read(cast("object", message)).answers:
             return cast("object", message)
         known = cast("dict[str, object]", message)
-        if not self._form.read(known).answers:
-            return known
-        return {**known, name: ChunkedResult(result, size=LONG).part(1).labelled()}
+        blocks = known.get(name)
+        if type(blocks) is not list:
+            return {**known, name: in_part(blocks)}
+        listed = cast("list[object]", blocks)
+        return {**known, name: [_block_in_part(each) for each in listed]}
+
+
+def in_part(result: object) -> object:
+    """A result; of a text that is too long, the first part."""
+    if not isinstance(result, str) or len(result) <= LONG:
+        return result
+    return ChunkedResult(result, size=LONG).part(1).labelled()
+
+
+def _block_in_part(block: object) -> object:
+    if type(block) is not dict or "content" not in block:
+        return cast("object", block)
+    known = cast("dict[str, object]", block)
+    return {**known, "content": in_part(known["content"])}
 
 
 def user_message(text: str) -> dict[str, str]:
