@@ -8,11 +8,12 @@ from otel_loopguard.core.cycles import MAX_PERIOD, Cycles
 from otel_loopguard.core.echoes import Echoes
 from otel_loopguard.core.evidence import Evidence
 from otel_loopguard.core.model import FAILED, Outcome, Status
-from otel_loopguard.core.names import asks, waits
+from otel_loopguard.core.names import asks, steps, waits
 from otel_loopguard.core.plans import Plan, Plans
 from otel_loopguard.core.ranges import Ranges
 from otel_loopguard.core.records import remember
 from otel_loopguard.core.sizes import SHORT
+from otel_loopguard.core.streaks import is_bare
 from otel_loopguard.core.subject import sleeps
 
 if TYPE_CHECKING:
@@ -138,8 +139,13 @@ class Deeds:
         return told / (rounds - blank) if told else 0.0
 
     def asks(self, step: Step) -> bool:
-        """Whether a call asks how far something is, by what it was told or by the tool's name."""
-        tells = asks(step.action) and (step.size or 0) <= SHORT
+        """Whether a call asks how far something is, by what it was told or by the tool's name.
+
+        One that goes a step on each time, by its name, and is told no more than so, counts as well.
+        """
+        tells = (asks(step.action) and (step.size or 0) <= SHORT) or (
+            steps(step.action) and is_bare(step)
+        )
         return tells or self.waited(2) >= HALF or waits(step.action)
 
     def goes_round(self, step: Step, call: CallRecord | Once, now: Moment) -> bool:

@@ -8,6 +8,7 @@ from otel_loopguard.core.gist import gist_of
 from otel_loopguard.core.handed import HANDS_OVER, handed_over
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Step
 from otel_loopguard.core.outcome import classify, of_text
+from otel_loopguard.core.phrases import times_asked
 from otel_loopguard.core.returned import compare
 from otel_loopguard.core.said import CUT, echoed, said_by
 from otel_loopguard.core.sizes import SHORT
@@ -27,6 +28,7 @@ _AGENT: Final = Kind.AGENT
 _TOOL: Final = Kind.TOOL
 _COMPACT: Final = Kind.COMPACT
 _MODEL: Final = Kind.MODEL
+_USER: Final = Kind.USER
 _OK: Final = Outcome.OK
 _TRUNCATED: Final = Outcome.TRUNCATED
 _UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
@@ -106,5 +108,5 @@ def _of_other(
     if sighting.kind is _COMPACT:
         return outcome, sighting.output_tokens, None
     if sighting.kind is not _MODEL:
-        return outcome, size, None
+        return outcome, times_asked(sighting.args) if sighting.kind is _USER else size, None
     return _TRUNCATED if sighting.finish in CUT else outcome, size, said_by(sighting)

@@ -51,7 +51,8 @@ class Episode:
         repeats: whether the newest step may repeat anything: a call, a cycle, an end, an errand.
         iteration, consecutive: tool rounds so far, a parallel one is one; the newest tool's streak.
         asked: the tools whose calls are asked about before they are made, as far as known.
-        turn_start: the iteration at which the user last spoke.
+        turn_start, ordered: the iteration at which the user last spoke; how often that asked for
+            something, 0 if that is not known.
         tokens: tokens spent so far.
         good: how many steps brought something new since a finding last held.
         health: what the newest call says of the run; not whether it is stuck.
@@ -66,8 +67,8 @@ class Episode:
     __slots__ = (
         "_acting", "_call_ids", "_deeds", "_model_ns", "_others", "agent", "alerts", "asked",
         "call", "closed", "consecutive", "cycle", "good", "handoffs", "health", "iteration",
-        "last_seen_ns", "loose", "repeats", "run", "spoken", "standing", "steps", "stuck", "talk",
-        "tokens", "tool", "turn_start",
+        "last_seen_ns", "loose", "ordered", "repeats", "run", "spoken", "standing", "steps",
+        "stuck", "talk", "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
@@ -80,7 +81,7 @@ class Episode:
         self.cycle: Cycle | None = None
         self.repeats = self.closed = False
         self.asked: tuple[str, ...] = ()
-        self.iteration = self.consecutive = self.turn_start = 0
+        self.iteration = self.consecutive = self.turn_start = self.ordered = 0
         self.tokens = self.good = 0
         self.stuck: Stuck | None = None
         self.last_seen_ns = 0
@@ -152,6 +153,7 @@ class Episode:
             self._call_ids.model_responded()
         elif step.kind is Kind.USER:
             self._start_over()
+            self.ordered = step.size or 0
         elif step.kind is Kind.EFFECT:
             self._deeds.evidence.see_change()
             if self._others is not None:

@@ -15,6 +15,7 @@ _CHANGING: Final = frozenset(
         *("add", "set", "put", "store", "submit", "upload", "publish", "register", "assign"),
     }
 )
+_STEPPING: Final = frozenset({"scroll", "swipe", "press", "zoom", "key", "keypress"})
 _ASKING: Final = frozenset({"status", "progress", "poll", "watch", "monitor"})
 
 
@@ -28,6 +29,12 @@ def waits(action: str) -> bool:
 def asks(action: str) -> bool:
     """Whether a tool's name says that it tells how far something is."""
     return not _ASKING.isdisjoint(_words(action))
+
+
+@lru_cache(maxsize=256)
+def steps(action: str) -> bool:
+    """Whether a tool's name says that it goes one step on each time."""
+    return not _STEPPING.isdisjoint(_words(action))
 
 
 @lru_cache(maxsize=256)

@@ -8,8 +8,9 @@ from typing import Final
 from otel_loopguard.core.model import Outcome
 from otel_loopguard.core.patterns import Pattern
 from otel_loopguard.core.sizes import SHORT
-from otel_loopguard.core.words import ACKS, FAILURES, SAYINGS
+from otel_loopguard.core.words import ACKS, FAILURES, SAYINGS, TIMES
 
+_DIGITS: Final = re.compile(r"\d+")
 _FAILURE_CHARS: Final = 2_000  # of a failure's text, from its start
 _CLASSES: Final = (
     (Outcome.UNKNOWN_TOOL, Pattern(r"(?:Unknown|NoSuch|Missing)Tool|Tool(?:NotFound|Missing)")),
@@ -51,6 +52,12 @@ def short_text_kind(text: str) -> Outcome:
     if is_cut_off(text):
         return Outcome.TRUNCATED
     return next((o for o, pattern in SAYINGS if pattern.search(said)), Outcome.OK)
+
+
+def times_asked(text: object) -> int:
+    """How often a user asks for something, by a number and a word for times; 0 for no number."""
+    found = TIMES.search(text[:_FAILURE_CHARS].lower()) if type(text) is str else None
+    return int(_DIGITS.findall(found.group())[0]) if found else 0
 
 
 def is_acknowledgement(text: str) -> bool:

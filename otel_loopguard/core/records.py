@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from otel_loopguard.core.subject import Named
 
 MAX_STREAK_ARGS: Final = 8
-WAIT_NS: Final = 20_000_000_000
-WAIT_WEIGHT: Final = 0.25
+WAIT_NS: Final = 15_000_000_000
+WAIT_WEIGHT: Final = 0.15
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

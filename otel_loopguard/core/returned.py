@@ -147,7 +147,7 @@ class Returned:
         self._last, self._places = words, places or []
         if places and self.steady == STEADY:
             return STEADY
-        return int(near or places == [] or self.steady > STEADY)
+        return int(near or self.steady > STEADY)
 
     def _moving(self, words: list[int]) -> list[int] | None:
         """Where ids stand that have changed; None if anything else has but numbers that waver.
@@ -166,7 +166,7 @@ class Returned:
         if not all(_are_ids(last[at], words[at]) for at in rest):
             return None
         named = all(at and words[at - 1] % _KINDS == _ID_NAME for at in rest)
-        return rest if named or len(rest) == 1 else None
+        return rest if rest and (named or len(rest) == 1) else None
 
     def _wavers(self, at: int, old: int, new: int) -> bool:
         """Whether a number that has changed goes up and down, and never far."""

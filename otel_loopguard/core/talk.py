@@ -86,7 +86,7 @@ class Talk:
         lost = self.window is not None and self.window.called(step, call, now)
         if step.said is not None:  # it only printed what it was told to
             return self.turns.take(step, step.said, now) or lost
-        self.turns.acted(moved=moved)
+        self.turns.acted(moved=moved or self.turns.waited(step))
         self.dialogue = None
         return lost
 

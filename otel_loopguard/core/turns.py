@@ -114,6 +114,10 @@ class Turns:
         if moved:
             self._start_over()
 
+    def waited(self, step: Step) -> bool:
+        """Whether a call came long after what was said before it."""
+        return 0 < self._end_ns <= step.start_ns - WAIT_NS
+
     def compacted(self) -> None:
         """The history was cut short: the next turn reads less."""
         self._read = 0

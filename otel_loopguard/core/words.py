@@ -16,6 +16,12 @@ def _any(*words: str, unspaced: str = "") -> Pattern:
     return Pattern("|".join((rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", *unspaced.split())))
 
 
+TIMES: Final = _any(
+    r"(\d{1,3}) ?(?:times|x|mal|fois|veces|vezes|volte|keer|gange|ggr|raz[ay]?|раза?)",
+    unspaced=r"\d{1,3}\s?[次回遍번]",
+)
+"""How a user says how often something is to be done."""
+
 FAILURES: Final = (
     (
         Outcome.UNKNOWN_TOOL,

@@ -186,8 +186,8 @@ def test_volatile_values_do_not_break_a_cycle() -> None:
 @pytest.mark.parametrize(
     ("size", "pause", "worked", "expected"),
     [
-        *[(90, 19, 0, 3.0), (90, 21, 0, 1.5), (90, 30, 11, 3.0), (90, 31, 11, 1.5)],
-        *[(900, 19, 0, 3.0), (900, 21, 0, 1.9), (900, 30, 11, 3.0), (900, 31, 11, 1.9)],
+        *[(90, 14, 0, 3.0), (90, 16, 0, 1.3), (90, 25, 11, 3.0), (90, 26, 11, 1.3)],
+        *[(900, 14, 0, 3.0), (900, 16, 0, 1.9), (900, 25, 11, 3.0), (900, 26, 11, 1.9)],
     ],
 )
 def test_what_comes_again_after_a_wait_weighs_less_and_least_if_it_says_little(

@@ -147,3 +147,54 @@ def test_waits_of_long_ago_count_no_more() -> None:
     waits = [call("job", 7, {"status": "queued"})]
     work = [call("read", n, page(n), start_ns=START, end_ns=START) for n in range(12)]
     assert utterances([*waits, *work, *[call("look", 1, page(99))] * 3])[0][1] == "hard_loop"
+
+
+def user(text: object) -> Sighting:
+    return Sighting(Kind.USER, "user", args=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Run the test 12 times, I want to know whether it is flaky.",
+        "Starte den Test bitte 12 mal",
+        "Lance le test 12 fois",
+        "运行这个测试12次",
+        "bench it 12x please",
+    ],
+)
+def test_what_the_user_asks_for_so_many_times(text: str) -> None:
+    runs = [call("sh", "pytest -q", f"1 passed in 0.{n:02}s") for n in range(20, 40)]
+    assert utterances([user(text), *runs[:12]]) == []
+    assert 13 < utterances([user(text), *runs])[0][0] < 17
+    assert utterances([user(text), user("go on"), *runs])[0][0] < 12
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Run the test of issue 12.", "It failed at 12:30", "12 monkeys", None, {"n": "12 times"}],
+)
+def test_what_no_user_asks_for(text: object) -> None:
+    assert utterances([user(text), *[call()] * 9])[0][:2] == (4, "hard_loop")
+
+
+def test_keys_are_pressed_and_pages_scrolled_again_and_again() -> None:
+    assert utterances([call("press_key", "Down", "ok")] * 9) == []
+    assert utterances([call("press_key", "Down", page(1))] * 9)[0][0] == 3
+    assert utterances([call("type_text", "Down", "ok")] * 9)[0][0] == 3
+
+
+def test_who_looks_again_after_a_while_may_say_so() -> None:
+    def watch(seconds: int) -> list[Sighting]:
+        steps: list[Sighting] = []
+        for n in range(9):
+            now = START + n * (seconds + 2) * 10**9
+            says = "There is nothing new in the feed so far, I will look at it again later."
+            steps += [
+                call("feed", "a", "[]", start_ns=now, end_ns=now + 10**9),
+                seen(Kind.MODEL, result=says, start_ns=now + 10**9, end_ns=now + 2 * 10**9),
+            ]
+        return steps
+
+    assert utterances(watch(60)) == []
+    assert utterances(watch(2)) != []

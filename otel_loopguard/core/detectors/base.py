@@ -73,6 +73,8 @@ def found(
         doubt: whether this is enough to speak of a loop, but below critical not enough to act on,
             unless its calls are declared to read only and are the same.
     """
+    if repeats <= episode.ordered:
+        return None
     identity, laps = f"{pattern.value}:{key}", repeats if weight is None else weight
     severity = episode.told(identity).grade(identity, laps, limits, first)
     if severity is None:
