@@ -51,8 +51,7 @@ class Episode:
         repeats: whether the newest step may repeat anything: a call, a cycle, an end, an errand.
         iteration, consecutive: tool rounds so far, a parallel one is one; the newest tool's streak.
         asked: the tools whose calls are asked about before they are made, as far as known.
-        turn_start, ordered: the iteration at which the user last spoke; how often that asked for
-            something, 0 if that is not known.
+        turn_start, ordered: the iteration at which the user last spoke; how often to do something.
         tokens: tokens spent so far.
         good: how many steps brought something new since a finding last held.
         health: what the newest call says of the run; not whether it is stuck.
