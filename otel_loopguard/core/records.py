@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_STREAK_ARGS: Final = 8
 WAIT_NS: Final = 15_000_000_000
-WAIT_WEIGHT: Final = 0.21
+WAIT_WEIGHT: Final = 0.15
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

@@ -190,7 +190,7 @@ class History:
             weight = 0.45
         if self.waited(one, other):
             final = steps[other].outcome is Outcome.OK and steps[other].size > 200
-            return weight * (0.45 if final else 0.21), doubtful
+            return weight * (0.45 if final else 0.15), doubtful
         return weight * (0.75 if self.at_once(first, one, other) else 1.0), doubtful
 
     def at_once(self, first: int, one: int, other: int) -> bool:
@@ -254,7 +254,7 @@ class History:
             if apart:
                 count += 1
                 full = quiet or kind == "result"
-                weight += (1.0 if full else 0.45) * (0.21 if self.waited(one, other) else 1.0)
+                weight += (1.0 if full else 0.45) * (0.15 if self.waited(one, other) else 1.0)
         return count, weight
 
     def laps(self) -> list[int]:

@@ -215,9 +215,9 @@ def test_a_step_between_polls_is_a_poll_too() -> None:
     assert first(*[call("shell", "sleepy", "")] * 9) == (3, "hard_loop", "warning")
 
 
-@pytest.mark.parametrize(("result", "expected"), [("still cold", 11), (PAGE, 6)])
+@pytest.mark.parametrize(("result", "expected"), [("still cold", 15), (PAGE, 6)])
 def test_steps_far_apart_count_less(result: str, expected: int) -> None:
-    times = [START + n * 30 * SECOND for n in range(12 if expected > 9 else 9)]
+    times = [START + n * 30 * SECOND for n in range(16 if expected > 9 else 9)]
     apart = [call(result=result, start_ns=time, end_ns=time + 1) for time in times]
     assert utterances(apart) == [(expected, "hard_loop", "warning")]
 
