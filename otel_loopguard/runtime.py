@@ -22,6 +22,7 @@ from otel_loopguard.settings import Settings, from_env
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from importlib.metadata import EntryPoint
 
     from otel_loopguard.core.episode import Episode
@@ -202,6 +203,15 @@ def configure(settings: Settings | None = None) -> Runtime:
         return _current
 
 
+def unforked() -> AbstractContextManager[object]:
+    """To be held where the process must not be forked: in a late import, or with others' locks.
+
+    A module that is half loaded stays so in the child, and a lock that another thread held is never
+    released there: those of the SDK's instruments are renewed by nobody.
+    """
+    return _lock
+
+
 def reset() -> None:
     """Forget the runtime in force (for tests and for a second `instrument`)."""
     global _current  # noqa: PLW0603
@@ -210,7 +220,7 @@ def reset() -> None:
 
 
 def _before_fork() -> None:
-    """Wait for a guard that is being made: a module that is half loaded stays so in the child."""
+    """Wait for whoever must not be forked."""
     _lock.acquire()
 
 

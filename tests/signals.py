@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from otel_loopguard.instrumentation import instrument, uninstrument, wiring
 from otel_loopguard.runtime import Runtime
 from otel_loopguard.sdk.pipeline import Pipeline
-from otel_loopguard.sdk.report import Providers
+from otel_loopguard.sdk.providers import Providers
 from otel_loopguard.settings import from_env
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from otel_loopguard.core.declared import Traits
 from otel_loopguard.core.detectors import BUILTIN, HardLoop, IterationBudget, RetryStorm
 from otel_loopguard.core.model import Pattern
+from otel_loopguard.core.traits import Traits
 from otel_loopguard.settings import ErrorStatus, Settings, Signal, from_env
 from tests.settings_reading import CAPTURE, ENV_NAMES, PREFIX, read, read_badly
 

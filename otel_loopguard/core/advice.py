@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.decision import GO, GRACE, Action, Decision, Verdict
+from otel_loopguard.core.action import Action
+from otel_loopguard.core.decision import GO, GRACE, Decision, Verdict
 from otel_loopguard.core.detectors.base import ANSWERS
 from otel_loopguard.core.model import Pattern, Severity
 from otel_loopguard.core.recovery import (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from otel_loopguard.core.action import Action
 from otel_loopguard.core.climbs import Climbs
 from otel_loopguard.core.model import Kind, Pattern, Severity, Word
 from otel_loopguard.core.records import remember
@@ -29,15 +30,6 @@ GRACE: Final = 2
 COOL_DOWN_NS: Final = 30_000_000_000
 """How long a tool that fails again and again is left alone; then one call may try it again."""
 _ENDS: Final = frozenset({Kind.USER, Kind.EFFECT, Kind.COMPACT})
-
-
-class Action(Word):
-    """What the guard does about a loop, besides telling of it."""
-
-    OBSERVE = "observe"
-    SHADOW = "shadow"  # decide, and only say what would have been done
-    NUDGE = "nudge"  # answer the repeated call with a note
-    BREAK = "break"  # the same, and stop the run where notes do not help
 
 
 class Verdict(Word):

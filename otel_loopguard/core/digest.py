@@ -14,12 +14,12 @@ from otel_loopguard.core.said import CUT, echoed, said_by
 from otel_loopguard.core.sizes import SHORT
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.declared import Traits
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.handoffs import Handoffs
     from otel_loopguard.core.said import Said
     from otel_loopguard.core.subject import Subject
+    from otel_loopguard.core.traits import Traits
 
 UNKNOWN_TOOL: Final = "unknown_tool"
 

@@ -13,9 +13,18 @@ from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
 from otel_loopguard.core.handoffs import Handoffs, may_hand_over
-from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
+from otel_loopguard.core.model import (
+    FAILED,
+    TURNED_DOWN,
+    Kind,
+    Outcome,
+    Pattern,
+    Status,
+    Step,
+    Stuck,
+)
 from otel_loopguard.core.records import CallRecord, Moment, Once, Spoken, ToolRecord, new_moment
-from otel_loopguard.core.rejections import TURNED_DOWN, Rejections
+from otel_loopguard.core.rejections import Rejections
 from otel_loopguard.core.talk import Talk
 
 if TYPE_CHECKING:

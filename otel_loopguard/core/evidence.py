@@ -19,7 +19,8 @@ from otel_loopguard.core.records import CallRecord, Moment, Once, Recent, new_on
 from otel_loopguard.core.returned import Returned
 from otel_loopguard.core.streaks import BARE, Tools, is_bare
 from otel_loopguard.core.tours import Tours
-from otel_loopguard.core.weighing import MASKED_WEIGHT, MAX_ROUNDS, weigh
+from otel_loopguard.core.weighing import MAX_ROUNDS, weigh
+from otel_loopguard.core.weights import MASKED_WEIGHT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
+from otel_loopguard.core.action import Action
 from otel_loopguard.core.advice import advise
 from otel_loopguard.core.alerts import said_in_round
 from otel_loopguard.core.closing import Closing, close_all
-from otel_loopguard.core.decision import GO, Action, Decision, asked_about, let_stand
-from otel_loopguard.core.declared import Call, Declared, Traits
+from otel_loopguard.core.decision import GO, Decision, asked_about, let_stand
+from otel_loopguard.core.declared import Call, Declared
 from otel_loopguard.core.detectors.declared_limit import DeclaredLimit
 from otel_loopguard.core.digest import digest
 from otel_loopguard.core.model import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.handoffs import Handoffs
     from otel_loopguard.core.recovery import Remedy
+    from otel_loopguard.core.traits import Traits
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _AGENT: Final = Kind.AGENT

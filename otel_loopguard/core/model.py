@@ -13,12 +13,12 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from otel_loopguard.core.declared import Traits
     from otel_loopguard.core.plans import Plan
     from otel_loopguard.core.ranges import Extent
     from otel_loopguard.core.said import Said
     from otel_loopguard.core.subject import Subject
     from otel_loopguard.core.tasks import Task
+    from otel_loopguard.core.traits import Traits
 
 SpanRef = tuple[int, int]
 """How a step names its span: trace id and span id, as numbers."""
@@ -68,9 +68,9 @@ class Outcome(Word):
     UNKNOWN = "unknown"  # the result was not captured
 
 
-FAILED: Final = frozenset(
-    {Outcome.ERROR, Outcome.REFUSED, Outcome.UNKNOWN_TOOL, Outcome.INVALID_ARGS}
-)
+TURNED_DOWN: Final = frozenset({Outcome.REFUSED, Outcome.UNKNOWN_TOOL, Outcome.INVALID_ARGS})
+"""Outcomes of a call that was not let through."""
+FAILED: Final = TURNED_DOWN | {Outcome.ERROR}
 """Outcomes that say that the action did not do what was asked."""
 
 

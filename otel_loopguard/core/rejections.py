@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.model import Outcome
+from otel_loopguard.core.model import TURNED_DOWN, Outcome
 from otel_loopguard.core.records import WAIT_WEIGHT, remember
 from otel_loopguard.core.subject import Named
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from otel_loopguard.core.model import Step
     from otel_loopguard.core.records import Moment
 
-TURNED_DOWN: Final = frozenset({Outcome.REFUSED, Outcome.UNKNOWN_TOOL, Outcome.INVALID_ARGS})
 MAX_TOOLS: Final = 16
 NEAR: Final = 10
 """Beyond so many rounds the next rejection is a new story."""

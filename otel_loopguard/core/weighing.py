@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.model import Outcome
 from otel_loopguard.core.records import WAIT_WEIGHT
 from otel_loopguard.core.streaks import CLOSE_ROUNDS, NEWS_WEIGHT, is_bare
+from otel_loopguard.core.weights import MASKED_WEIGHT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.evidence import Evidence
     from otel_loopguard.core.model import Step
     from otel_loopguard.core.records import CallRecord, Moment
 
-MASKED_WEIGHT: Final = 0.5
 MAX_ROUNDS: Final = 30
 """A call that comes back later than that has not come back."""
 NEXT_WEIGHT: Final = 0.75

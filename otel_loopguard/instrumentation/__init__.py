@@ -10,7 +10,7 @@ from otel_loopguard.instrumentation import wiring
 from otel_loopguard.instrumentation.table import Tables
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.declared import is_enabled
-from otel_loopguard.sdk.report import Providers
+from otel_loopguard.sdk.providers import Providers
 from otel_loopguard.settings import from_env
 
 if TYPE_CHECKING:

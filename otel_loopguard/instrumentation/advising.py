@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from otel_loopguard.core.decision import Action, DeadlockError, Verdict
+from otel_loopguard.core.action import Action
+from otel_loopguard.core.decision import DeadlockError, Verdict
 from otel_loopguard.core.model import Pattern
 from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.runtime import guarded

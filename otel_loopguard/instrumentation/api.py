@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from otel_loopguard.core.declared import Traits
+from otel_loopguard.core.traits import Traits
 from otel_loopguard.instrumentation import drive, wiring
 from otel_loopguard.instrumentation.agents import AgentScope, open_agent
 from otel_loopguard.instrumentation.held import Held

@@ -28,7 +28,7 @@ from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import trial
 from otel_loopguard.sdk.declared import is_enabled
 from otel_loopguard.sdk.facts import BEGINS, without_credentials
-from otel_loopguard.sdk.report import GLOBAL
+from otel_loopguard.sdk.providers import GLOBAL
 from otel_loopguard.settings import from_env
 from otel_loopguard.settings.opentelemetry import decisive, is_left_out
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from opentelemetry import trace
 
     from otel_loopguard.core.decision import Decision
-    from otel_loopguard.core.declared import Traits
+    from otel_loopguard.core.traits import Traits
     from otel_loopguard.instrumentation.drive import Scope
     from otel_loopguard.instrumentation.held import Held
     from otel_loopguard.instrumentation.wiring import Wiring

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from otel_loopguard import runtime
 from otel_loopguard.runtime import guarded
-from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.attach import Attachment, service_name
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.declared import is_enabled
-from otel_loopguard.sdk.pipeline import Pipeline
-from otel_loopguard.sdk.report import GLOBAL, Providers
+from otel_loopguard.sdk.providers import GLOBAL, Providers
 
 if TYPE_CHECKING:
     from otel_loopguard.core.decision import DeadlockError
     from otel_loopguard.instrumentation.handwritten import Claim, Handwritten
+    from otel_loopguard.runtime import Runtime
+    from otel_loopguard.sdk.pipeline import Pipeline
+    from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
     from otel_loopguard.sdk.scope import Run
     from otel_loopguard.settings import Settings
 
@@ -26,14 +28,30 @@ class Wiring:
     """The pipeline, the conversations, and what ties them to the application's provider.
 
     Args:
-        pipeline: where everything is told.
+        runtime: settings and guard.
+        providers: where everything is told.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self.pipeline = pipeline
-        self.attachment = Attachment(pipeline, self._end_open)
+    def __init__(self, runtime: Runtime, providers: Providers) -> None:
+        self._runtime = runtime
+        self._providers = providers
+        self.attachment = Attachment(providers, self._make_processor, self._end_open)
         self.conversations: Handwritten | None = None
         self._lock = threading.RLock()
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """Where everything is told; loaded when there is something to tell."""
+        with runtime.unforked():
+            from otel_loopguard.sdk.pipeline import Pipeline  # noqa: PLC0415
+
+            made = self.__dict__.get("pipeline") or Pipeline(self._runtime, self._providers)
+            return self.__dict__.setdefault("pipeline", made)
+
+    def _make_processor(self) -> LoopGuardSpanProcessor:
+        from otel_loopguard.sdk.processor import LoopGuardSpanProcessor  # noqa: PLC0415
+
+        return LoopGuardSpanProcessor(pipeline=self.pipeline)
 
     @property
     def handwritten(self) -> Handwritten:
@@ -60,14 +78,16 @@ class Wiring:
     def stop(self, run: Run, error: DeadlockError) -> None:
         """A run is stopped: if it is a conversation's, its span ends; another's span says so."""
         if run.foreign:
+            from otel_loopguard.sdk import attributes as names  # noqa: PLC0415
+
             run.span.set_attribute(names.END_REASON, error.reason)
         if self.conversations is not None:
             self.conversations.stop(run, error.reason)
 
     def fits(self, settings: Settings | None, providers: Providers) -> bool:
         """Whether this is a wiring by these settings and providers."""
-        pipeline = self.pipeline
-        return settings in (None, pipeline.settings) and providers in (GLOBAL, pipeline.providers)
+        ours, known = self._runtime.settings, self._providers
+        return settings in (None, ours) and providers in (GLOBAL, known)
 
     def open(self) -> None:
         """Attach to the provider as soon as there is one, even if no hook is ever called."""
@@ -80,7 +100,8 @@ class Wiring:
         daemon.forget(self._tick)
         self._end_open()
         self.attachment.detach()
-        self.pipeline.close()
+        if "pipeline" in self.__dict__:
+            self.pipeline.close()
 
     def after_fork(self) -> None:
         """In a forked child: other threads are gone, what they held is not."""
@@ -123,7 +144,7 @@ def connect(settings: Settings | None = None, providers: Providers = GLOBAL) -> 
 
 
 def _build(settings: Settings | None, providers: Providers) -> Wiring:
-    return Wiring(Pipeline(runtime.configure(settings), providers))
+    return Wiring(runtime.configure(settings), providers)
 
 
 def current() -> Wiring | None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from opentelemetry import trace
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 
-from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
+from otel_loopguard.sdk.doorman import Doorman
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from otel_loopguard.sdk.pipeline import Pipeline
+    from otel_loopguard.sdk.doorman import Make
+    from otel_loopguard.sdk.providers import Providers
 
 logger = logging.getLogger("otel_loopguard")
 
@@ -31,21 +32,23 @@ def service_name(provider: object) -> str | None:
 
 
 class Attachment:
-    """The one processor of a pipeline, and whether it is on a provider yet.
+    """The one processor of the wiring, and whether it is on a provider yet.
 
     Attributes:
         settled: whether it is, or never will be.
 
     Args:
-        pipeline: whose provider and settings count.
+        providers: the provider that counts.
+        make: makes the processor, when the first span starts.
         at_exit: ends what is open when the process ends. It is registered after the provider has
             registered its own shutdown, and therefore called before that.
     """
 
-    def __init__(self, pipeline: Pipeline, at_exit: Callable[[], object]) -> None:
-        self._pipeline = pipeline
+    def __init__(self, providers: Providers, make: Make, at_exit: Callable[[], object]) -> None:
+        self._providers = providers
+        self._make = make
         self._at_exit = at_exit
-        self._processor: LoopGuardSpanProcessor | None = None
+        self._processor: Doorman | None = None
         self._lock = threading.RLock()
         self.settled = False
         self._warned = False
@@ -58,7 +61,7 @@ class Attachment:
         """
         with self._lock:
             if not self.settled:
-                self._attach(self._pipeline.provider, in_use=in_use)
+                self._attach(self._providers.spans, in_use=in_use)
 
     def detach(self) -> None:
         """Make the processor inert: an SDK has no way to take one off."""
@@ -80,7 +83,7 @@ class Attachment:
         if add is None:
             self._warn(provider)
             return
-        self._processor = LoopGuardSpanProcessor(pipeline=self._pipeline)
+        self._processor = Doorman(self._make)
         if "replace_default_processor" in inspect.signature(add).parameters:
             add(self._processor, replace_default_processor=False)
         else:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry import metrics
 
+from otel_loopguard.runtime import unforked
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.settings import Signal
 
@@ -23,17 +22,6 @@ OTHER: Final = "other"
 """The agents whose names came when there were enough."""
 MAX_FINDINGS: Final = 1_000
 """Of how many findings it is known what has been counted as wasted."""
-
-_instruments: Final = threading.RLock()
-"""Held while an instrument is used, and across a fork. The SDK's instruments have locks that nobody
-renews in a forked child: one that another thread held would stop the child's agent for good."""
-
-if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
-    os.register_at_fork(
-        before=_instruments.acquire,
-        after_in_parent=_instruments.release,
-        after_in_child=_instruments.release,
-    )
 
 
 class Meters:
@@ -73,13 +61,13 @@ class Meters:
         """Make the series that alerts need before their first increment; once."""
         if not self.began:
             self.began = True
-            with _instruments:
+            with unforked():
                 self._interventions.add(0)
 
     def count(self, spoken: Utterance, agent: str | None, context: Context | None) -> None:
         """Count an utterance. Its exemplar leads to the span that the context holds."""
         finding = spoken.finding
-        with _instruments:
+        with unforked():
             agent = self._known(agent)
             labels = names.metric_attributes(finding.pattern.value, finding.severity, agent)
             self._deadlocks.add(1, labels, context)
@@ -96,13 +84,13 @@ class Meters:
     ) -> None:
         """Count a call that was held back, or would have been, by what its event says."""
         labels = {name: told[name] for name in (names.PATTERN, names.INTERVENTION, names.MODE)}
-        with _instruments:
+        with unforked():
             labels[names.AGENT_NAME] = self._known(agent)
             self._interventions.add(1, labels, context)
 
     def move(self, changes: Iterable[StuckChange]) -> None:
         """Keep the gauge of stuck runs."""
-        with _instruments:
+        with unforked():
             for change in changes:
                 if change.before is not None:
                     self._stuck.add(-1, self._stuck_labels(change.before))
@@ -111,7 +99,7 @@ class Meters:
 
     def end(self, ended: Iterable[RunEnd]) -> None:
         """Tell how long runs took that are over."""
-        with _instruments:
+        with unforked():
             for run in ended:
                 outcome = "deadlock" if run.stuck else run.reason
                 labels = {names.AGENT_NAME: self._known(run.agent), "loopguard.outcome": outcome}

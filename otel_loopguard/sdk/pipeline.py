@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.guard import Guard
     from otel_loopguard.core.model import Observation, Sighting, Utterance
     from otel_loopguard.runtime import Runtime
-    from otel_loopguard.sdk.report import Providers
+    from otel_loopguard.sdk.providers import Providers
     from otel_loopguard.sdk.scope import Run
 
 
@@ -73,7 +73,7 @@ class Pipeline:
     @property
     def provider(self) -> object:
         """The tracer provider that spans go to as of now, of whatever make."""
-        return self.providers.tracer or trace.get_tracer_provider()
+        return self.providers.spans
 
     def see(
         self,

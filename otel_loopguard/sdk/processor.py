@@ -20,7 +20,7 @@ from otel_loopguard.dialects.view import SpanView
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.pipeline import Pipeline
-from otel_loopguard.sdk.report import Providers
+from otel_loopguard.sdk.providers import Providers
 from otel_loopguard.sdk.scope import (
     Run,
     action_of,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry import trace
-from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
+from opentelemetry._logs import LogRecord, SeverityNumber, get_logger
 from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 
 from otel_loopguard.breaking import questions
@@ -20,11 +20,11 @@ from otel_loopguard.sdk.meters import Meters
 from otel_loopguard.settings import ErrorStatus, Signal
 
 if TYPE_CHECKING:
-    from opentelemetry import metrics
     from opentelemetry.context import Context
 
     from otel_loopguard.core.closing import Closing
     from otel_loopguard.core.decision import Decision
+    from otel_loopguard.sdk.providers import Providers
     from otel_loopguard.sdk.scope import Run
     from otel_loopguard.settings import Settings
 
@@ -34,17 +34,6 @@ _ERROR_FROM: Final = {
     ErrorStatus.WARNING: Severity.WARNING,
     ErrorStatus.CRITICAL: Severity.CRITICAL,
 }
-
-
-class Providers(NamedTuple):
-    """Where spans, metrics and logs go; the global provider where None."""
-
-    tracer: trace.TracerProvider | None = None
-    meter: metrics.MeterProvider | None = None
-    logger: LoggerProvider | None = None
-
-
-GLOBAL: Final = Providers()
 
 
 class Reporter:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from otel_loopguard.sdk.facts import Provider, Trial
-    from otel_loopguard.sdk.report import Providers
+    from otel_loopguard.sdk.providers import Providers
     from otel_loopguard.settings import Settings
 
 AGENT: Final = "otel-loopguard doctor"

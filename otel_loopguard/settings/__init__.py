@@ -11,7 +11,7 @@ import os
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from otel_loopguard.core.decision import Action
+from otel_loopguard.core.action import Action
 from otel_loopguard.core.detectors import BUILTIN, Builtin
 from otel_loopguard.settings import forms
 from otel_loopguard.settings.model import ErrorStatus, Settings, Signal

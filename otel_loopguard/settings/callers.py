@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from otel_loopguard.core.declared import Traits
+from otel_loopguard.core.traits import Traits
 from otel_loopguard.settings.forms import Form, MalformedError, number, read_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ A form accepts the plain built-in types only and runs no code of a value's own, 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 MAX_NUMBER: Final = 10**9
 """No waiting time and no count above this makes sense, and the clocks of all platforms take it."""
 MAX_TEXT: Final = 256
+_MAX_KEY: Final = 64  # bytes, of BLAKE2b
 MAX_LONG_TEXT: Final = 2_000
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,12}")
@@ -100,7 +100,11 @@ def _read_key(raw: object) -> bytes:
     key = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     if not isinstance(key, bytes):
         raise MalformedError
-    return key if len(key) <= hashlib.blake2b.MAX_KEY_SIZE else hashlib.blake2b(key).digest()
+    if len(key) <= _MAX_KEY:
+        return key
+    import hashlib  # noqa: PLC0415 - only for a long key
+
+    return hashlib.blake2b(key).digest()
 
 
 def _read_items(raw: object) -> Iterable[str]:

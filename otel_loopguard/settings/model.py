@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from otel_loopguard.core.decision import Action
+from otel_loopguard.core.action import Action
 from otel_loopguard.core.detectors import BUILTIN, Builtin
 from otel_loopguard.core.model import Pattern
 from otel_loopguard.settings import callers, forms
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from otel_loopguard.breaking.questions import Escalate
-    from otel_loopguard.core.declared import Traits
+    from otel_loopguard.core.traits import Traits
     from otel_loopguard.settings.forms import Form
 
 _T = TypeVar("_T")

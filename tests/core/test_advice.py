@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_loopguard.core.action import Action
 from otel_loopguard.core.climbs import MAX_LOOPS, Climbs
-from otel_loopguard.core.decision import GO, Action, Decision, Verdict
-from otel_loopguard.core.declared import Traits
+from otel_loopguard.core.decision import GO, Decision, Verdict
 from otel_loopguard.core.detectors import BUILTIN
 from otel_loopguard.core.fingerprint import Fingerprinter
 from otel_loopguard.core.guard import Guard
 from otel_loopguard.core.model import Kind, Outcome, Pattern, Severity, Sighting, Source
 from otel_loopguard.core.recovery import Remedy
+from otel_loopguard.core.traits import Traits
 from tests.core.steps import PAGE, call
 
 if TYPE_CHECKING:

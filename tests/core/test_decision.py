@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_loopguard.core.decision import GO, GRACE, Action, DeadlockError, Verdict
+from otel_loopguard.core.action import Action
+from otel_loopguard.core.decision import GO, GRACE, DeadlockError, Verdict
 from otel_loopguard.core.detectors import BUILTIN
 from otel_loopguard.core.fingerprint import Fingerprinter
 from otel_loopguard.core.guard import Guard

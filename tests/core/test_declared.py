@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from otel_loopguard.core.decision import GO, Action, Verdict, Why
-from otel_loopguard.core.declared import MAX_CALLS, MAX_TOOLS, Traits, over_limit
+from otel_loopguard.core.action import Action
+from otel_loopguard.core.decision import GO, Verdict, Why
+from otel_loopguard.core.declared import MAX_CALLS, MAX_TOOLS, over_limit
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Pattern, Sighting
+from otel_loopguard.core.traits import Traits
 from otel_loopguard.core.whys import why_note
 from tests.core.steps import PAGE, call, failure, make_guard, page, seen, utterances
 

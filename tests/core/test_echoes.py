@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from otel_loopguard.core.decision import Action, Verdict
+from otel_loopguard.core.action import Action
+from otel_loopguard.core.decision import Verdict
 from otel_loopguard.core.echoes import MOST
 from otel_loopguard.core.model import Kind, Outcome
 from tests.core.steps import (

@@ -14,7 +14,7 @@ from otel_loopguard.core.model import Pattern
 from otel_loopguard.runtime import Runtime
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
-from otel_loopguard.sdk.report import Providers
+from otel_loopguard.sdk.providers import Providers
 from otel_loopguard.sdk.scope import MAX_LIVE_SPANS, live_spans
 from otel_loopguard.settings import from_env
 from tests.dialects import recorded

@@ -14,7 +14,7 @@ import otel_loopguard
 from otel_loopguard import runtime
 from otel_loopguard.instrumentation import LoopGuardInstrumentor, wiring
 from otel_loopguard.sdk.daemon import daemon
-from otel_loopguard.sdk.report import Providers
+from otel_loopguard.sdk.providers import Providers
 from otel_loopguard.settings import from_env
 from tests.signals import Signals, attributes
 

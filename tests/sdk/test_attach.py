@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 from opentelemetry import trace
@@ -13,12 +12,10 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from otel_loopguard.sdk.attach import Attachment, service_name
+from otel_loopguard.sdk.doorman import Doorman
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
-from otel_loopguard.sdk.report import Providers
+from otel_loopguard.sdk.providers import Providers
 from tests.signals import Signals
-
-if TYPE_CHECKING:
-    from otel_loopguard.sdk.pipeline import Pipeline
 
 
 class Foreign(trace.NoOpTracerProvider):
@@ -41,32 +38,32 @@ class Phoenix(Foreign):
         self.exports = self.exports and not replace_default_processor
 
 
-def pipeline_to(provider: trace.TracerProvider | None) -> Pipeline:
-    pipeline = Signals().pipeline()
-    pipeline.providers = Providers(provider)
-    return pipeline
-
-
 def nothing() -> None:
     """End what is open."""
 
 
+def attachment_to(provider: trace.TracerProvider | None) -> Attachment:
+    pipeline = Signals().pipeline()
+    return Attachment(
+        Providers(provider), lambda: LoopGuardSpanProcessor(pipeline=pipeline), nothing
+    )
+
+
 @pytest.mark.parametrize("provider", [Foreign(), Phoenix()])
 def test_a_provider_of_another_make(provider: Foreign) -> None:
-    attachment = Attachment(pipeline_to(provider), nothing)
+    attachment = attachment_to(provider)
     attachment.ensure()
     attachment.ensure()
     (processor,) = provider.taken
-    assert isinstance(processor, LoopGuardSpanProcessor)
+    assert isinstance(processor, Doorman)
     assert attachment.settled
     assert getattr(provider, "exports", True)
     attachment.detach()
-    assert not processor.active
 
 
 def test_many_threads_attach_once() -> None:
     provider = Foreign()
-    attachment = Attachment(pipeline_to(provider), nothing)
+    attachment = attachment_to(provider)
     threads = [threading.Thread(target=attachment.ensure) for _ in range(16)]
     for each in threads:
         each.start()
@@ -81,7 +78,7 @@ def test_a_provider_that_is_set_late(
 ) -> None:
     current: list[trace.TracerProvider] = [trace.ProxyTracerProvider()]
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: current[0])
-    attachment = Attachment(pipeline_to(None), nothing)
+    attachment = attachment_to(None)
     attachment.ensure(in_use=False)
     assert caplog.messages == []
     attachment.ensure()
@@ -98,7 +95,7 @@ def test_a_provider_that_is_set_late(
 def test_without_an_sdk_one_warning_says_what_to_install(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    attachment = Attachment(pipeline_to(trace.NoOpTracerProvider()), nothing)
+    attachment = attachment_to(trace.NoOpTracerProvider())
     with caplog.at_level(logging.DEBUG):
         attachment.ensure()
         attachment.ensure()
@@ -115,7 +112,7 @@ def test_the_process_ends_what_is_open_before_the_provider_shuts_down(
     monkeypatch.setattr(atexit, "register", calls.append)
     monkeypatch.setattr(atexit, "unregister", calls.remove)
     provider = TracerProvider()
-    attachment = Attachment(pipeline_to(provider), nothing)
+    attachment = attachment_to(provider)
     assert nothing not in calls
     attachment.ensure()
     assert calls[-1] is nothing  # the last that is registered is called first

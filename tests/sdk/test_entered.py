@@ -12,8 +12,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
 from otel_loopguard.dialects import Role
-from otel_loopguard.sdk.attach import LoopGuardSpanProcessor
-from otel_loopguard.sdk.processor import newest_model_call
+from otel_loopguard.sdk.processor import LoopGuardSpanProcessor, newest_model_call
 from otel_loopguard.sdk.scope import (
     Run,
     action_of,

@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, TraceIdRatio
 from otel_loopguard.sdk import trial
 from otel_loopguard.sdk.facts import without_credentials
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
-from otel_loopguard.sdk.report import Providers
+from otel_loopguard.sdk.providers import Providers
 from otel_loopguard.settings import from_env
 from tests.signals import Signals
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
-from otel_loopguard.core.model import Kind, Pattern
-from otel_loopguard.core.rejections import TURNED_DOWN
+from otel_loopguard.core.model import TURNED_DOWN, Kind, Pattern
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import Pattern
-from otel_loopguard.core.weighing import MASKED_WEIGHT
+from otel_loopguard.core.weights import MASKED_WEIGHT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle

@@ -1,0 +1,8 @@
+"""What a repeat counts that is less than certain."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MASKED_WEIGHT: Final = 0.5
+"""A result that is equal but for what changes by itself, as times and ids do."""
