@@ -383,9 +383,10 @@ def test_a_callback_that_blocks_and_ignores_its_time_is_a_no(signals: Signals) -
 # Real processes
 
 PROGRAM = """
-import asyncio, os, sys, threading, time
+import asyncio, os, signal, sys, threading, time
 import otel_loopguard as loopguard
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored around us
 how, counter = sys.argv[1:]
 
 @loopguard.tool(irreversible=True)

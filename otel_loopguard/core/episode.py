@@ -13,16 +13,7 @@ from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
 from otel_loopguard.core.handoffs import Handoffs, may_hand_over
-from otel_loopguard.core.model import (
-    FAILED,
-    TURNED_DOWN,
-    Kind,
-    Outcome,
-    Pattern,
-    Status,
-    Step,
-    Stuck,
-)
+from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
 from otel_loopguard.core.records import CallRecord, Moment, Once, Spoken, ToolRecord, new_moment
 from otel_loopguard.core.rejections import Rejections
 from otel_loopguard.core.talk import Talk
@@ -274,7 +265,7 @@ class Episode:
         self.loose = evidence.loose
         self.good += evidence.moved and step.outcome is not _EMPTY
         deeds.hear(step)
-        if deeds.rejections is not None or step.outcome in TURNED_DOWN:
+        if deeds.rejections is not None or step.outcome in Rejections.OUTCOMES:
             rejections = deeds.rejections = deeds.rejections or Rejections()
             rejections.take(step, now, moved=evidence.moved, epoch=evidence.epoch)
             self.repeats = rejections.like is not None

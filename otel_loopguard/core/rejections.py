@@ -6,7 +6,7 @@ A call is turned down if it is refused, if its tool does not exist or if its arg
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from otel_loopguard.core.model import TURNED_DOWN, Outcome
 from otel_loopguard.core.records import WAIT_WEIGHT, remember
@@ -88,6 +88,8 @@ class Rejections:
     Attributes:
         like: those like the newest step's, of its tool and of any; None if it was not turned down.
     """
+
+    OUTCOMES: ClassVar = TURNED_DOWN
 
     __slots__ = ("_known", "like")
 
