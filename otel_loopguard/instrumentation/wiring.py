@@ -30,9 +30,13 @@ class Wiring:
     Args:
         runtime: settings and guard.
         providers: where everything is told.
+
+    Attributes:
+        ready: whether it has all that a hook needs.
     """
 
     def __init__(self, runtime: Runtime, providers: Providers) -> None:
+        self.ready = False
         self._runtime = runtime
         self._providers = providers
         self.attachment = Attachment(providers, self._make_processor, self._end_open)
@@ -150,7 +154,7 @@ def _build(settings: Settings | None, providers: Providers) -> Wiring:
 def current() -> Wiring | None:
     """The wiring of this process, made from the environment if need be; None when switched off."""
     wiring = _current
-    return wiring if wiring is not None and wiring.attachment.settled else _ready(wiring)
+    return wiring if wiring is not None and wiring.ready else _ready(wiring)
 
 
 @guarded("wiring")
@@ -163,6 +167,8 @@ def _ready(wiring: Wiring | None) -> Wiring | None:
             return None
         wiring = connect()
     wiring.attachment.ensure()
+    _ = wiring.pipeline.guard  # what cannot be made fails here, behind this boundary
+    wiring.ready = wiring.attachment.settled
     return wiring
 
 
