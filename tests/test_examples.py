@@ -34,6 +34,9 @@ EXAMPLE_SCENARIOS = [(name, "loop-8", (3, 5)) for name in AGENTS] + [
     ("langgraph_graph", "write-read-3", ()),
 ]
 
+STOPPED = {"breaking/decorated", "breaking/anthropic_runner"}
+"""Examples whose requests to a model, if they make any, nobody changes."""
+
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -79,7 +82,7 @@ def of_kind(found: list[SpanView], kind: str) -> list[SpanView]:
 @pytest.mark.parametrize("action", ["nudge", "break"])
 @pytest.mark.parametrize("agent", BREAKING)
 def test_an_example_breaks_its_loop(agent: str, action: str) -> None:
-    """A model that reads notes answers; one that does not is stopped."""
+    """A model that reads notes answers; one that does not is made to, or is stopped."""
     scenario = {"nudge": "nudge-12", "break": "loop-12"}[action]
     settings = {"OTEL_LOOPGUARD_ACTION": action, "OTEL_TRACES_EXPORTER": "otlp_json_file"}
     with ScriptedModel(marker="was not made") as model:
@@ -97,11 +100,13 @@ def test_an_example_breaks_its_loop(agent: str, action: str) -> None:
     calls = of_kind([*spans(line for line in lines if line.startswith("{"))], "execute_tool")
     held = [span for span in calls if "loopguard.intervention" in span.attributes]
     assert len(calls) - len(held) == 3
-    assert len(held) == (1 if action == "nudge" else 3)
     if action == "nudge":
-        assert said == "Finished after 4 turns."
-    else:
+        assert (said, len(held)) == ("Finished after 4 turns.", 1)
+    elif agent in STOPPED:
         assert said.startswith("stopped: hard_loop: search_orders was called 3 times")
+        assert len(held) == 3
+    else:
+        assert (said, len(held)) == ("Finished after 0 turns.", 2)
 
 
 @pytest.mark.parametrize(
