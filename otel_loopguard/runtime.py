@@ -14,7 +14,7 @@ import threading
 from collections import Counter
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from otel_loopguard.core.detectors import BUILTIN, Detector
 from otel_loopguard.core.model import Finding
@@ -93,6 +93,23 @@ def guarded(where: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]
     return decorate
 
 
+class Lazy(Generic[_R]):
+    """An attribute that is made when it is first asked for.
+
+    As `functools.cached_property`, which has a lock before Python 3.12: a child that is forked while
+    another thread holds it would wait for ever. Of two that are made at once one is kept.
+    """
+
+    def __init__(self, make: Callable[[Any], _R]) -> None:
+        self._make = make
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, _owner: type) -> _R:
+        return instance.__dict__.setdefault(self._name, self._make(instance))
+
+
 class Runtime:
     """The settings in force, and the guard that they describe.
 
@@ -111,7 +128,7 @@ class Runtime:
         if settings.detectors:
             _ = self.guard  # which of them is missing is said at the start
 
-    @functools.cached_property
+    @Lazy
     def guard(self) -> Guard:
         """The guard; what it takes is loaded when something is first to be judged."""
         with _lock:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from otel_loopguard import runtime
-from otel_loopguard.runtime import guarded
+from otel_loopguard.runtime import Lazy, guarded
 from otel_loopguard.sdk.attach import Attachment, service_name
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.declared import is_enabled
@@ -43,7 +42,7 @@ class Wiring:
         self.conversations: Handwritten | None = None
         self._lock = threading.RLock()
 
-    @cached_property
+    @Lazy
     def pipeline(self) -> Pipeline:
         """Where everything is told; loaded when there is something to tell."""
         with runtime.unforked():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from opentelemetry import metrics, trace
@@ -10,6 +9,7 @@ from opentelemetry._logs import get_logger_provider
 
 from otel_loopguard.breaking.questions import Asker
 from otel_loopguard.core.model import Severity
+from otel_loopguard.runtime import Lazy
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.report import Reporter
@@ -65,7 +65,7 @@ class Pipeline:
         self.tracer = self.reporter.tracer
         daemon.every_tick(self.expire)
 
-    @cached_property
+    @Lazy
     def guard(self) -> Guard:
         """The process's guard, made when something is first to be judged."""
         return self._runtime.guard

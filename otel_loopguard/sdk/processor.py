@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
@@ -17,7 +16,7 @@ from otel_loopguard.dialects import Role, Start, read, starts
 from otel_loopguard.dialects.asked import AskedCalls
 from otel_loopguard.dialects.calls import Call, met_call, opens_run, tells
 from otel_loopguard.dialects.view import SpanView
-from otel_loopguard.runtime import guarded
+from otel_loopguard.runtime import Lazy, guarded
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.providers import Providers
@@ -66,7 +65,7 @@ class LoopGuardSpanProcessor(SpanProcessor):
             self._pipeline = made
         self._value_limit = SpanLimits().max_span_attribute_length
 
-    @cached_property
+    @Lazy
     def _asked(self) -> AskedCalls:
         made = AskedCalls(self._pipeline.guard.fingerprinter)
         return self.__dict__.setdefault("_asked", made)  # threads may get here at once
