@@ -96,7 +96,7 @@ def guarded(where: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]
 class Lazy(Generic[_R]):
     """An attribute that is made when it is first asked for.
 
-    As `functools.cached_property`, which has a lock before Python 3.12: a child that is forked while
+    As `functools.cached_property`, which has a lock before Python 3.12: a child that forks while
     another thread holds it would wait for ever. Of two that are made at once one is kept.
     """
 
