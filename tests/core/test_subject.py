@@ -108,6 +108,15 @@ def test_a_subject_is_bounded_and_runs_no_code() -> None:
     assert PRINTER.of_subject({1: "a", "q": object()}) == ((hash("q"), ()),)
 
 
+def test_what_was_named_long_ago_is_remembered_longest() -> None:
+    """The table takes no more words from some size on; what it does not know is another thing."""
+    names = Named(PRINTER.of_subject({"q": "harbour"}))
+    for n in range(40):
+        assert names.another(PRINTER.of_subject({"q": page(1000 + n)}))
+    assert not names.another(PRINTER.of_subject({"q": "harbour"}))
+    assert names.another(PRINTER.of_subject({"q": page(1039)}))
+
+
 def test_who_tells_a_shell_to_sleep() -> None:
     assert sleeps(PRINTER.of_subject({"command": "sleep 30 && tail log"}))
     assert sleeps(PRINTER.of_subject({"command": "Start-Sleep -Seconds 5"}))
