@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Tokens = tuple[Token[Context], Token["Run | Action | None"]]
 
-MAX_LIVESPANS: Final = 10_000
+MAX_LIVE_SPANS: Final = 10_000
 
 _PLACE: Final = otel_context.create_key("loopguard-place")
 """Holds the action that is under way, else the run; one key, since each costs a copy."""
@@ -205,7 +205,7 @@ class LiveSpans(OrderedDict[int, Live]):
     its operations on the table is atomic.
     """
 
-    def __init__(self, limit: int = MAX_LIVESPANS) -> None:
+    def __init__(self, limit: int = MAX_LIVE_SPANS) -> None:
         super().__init__()
         self._limit = limit
 
