@@ -94,10 +94,10 @@ def guarded(where: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]
 
 
 class Lazy(Generic[_R]):
-    """An attribute that is made when it is first asked for.
+    """An attribute that is made once, when it is first read, and a plain one from then on.
 
-    As `functools.cached_property`, which has a lock before Python 3.12: a child that forks while
-    another thread holds it would wait for ever. Of two that are made at once one is kept.
+    As `functools.cached_property`, which has a lock of its own before Python 3.12: a child that
+    forks while another thread holds it would wait for ever. This one is `unforked`.
     """
 
     def __init__(self, make: Callable[[Any], _R]) -> None:
@@ -107,7 +107,11 @@ class Lazy(Generic[_R]):
         self._name = name
 
     def __get__(self, instance: Any, _owner: type) -> _R:
-        return instance.__dict__.setdefault(self._name, self._make(instance))
+        with unforked():
+            known = instance.__dict__
+            if self._name not in known:
+                known[self._name] = self._make(instance)
+            return known[self._name]
 
 
 class Runtime:
@@ -131,8 +135,7 @@ class Runtime:
     @Lazy
     def guard(self) -> Guard:
         """The guard; what it takes is loaded when something is first to be judged."""
-        with _lock:
-            return self.__dict__.setdefault("guard", self.made or self._make())
+        return self._make()
 
     @property
     def made(self) -> Guard | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -313,3 +314,46 @@ def test_a_guard_can_be_entered_again_by_the_thread_that_is_in_it(
 
     monkeypatch.setattr(Guard, "_judge", interrupted)
     assert guard.observe("one", seen).counted
+
+
+class TestLazy:
+    def test_many_threads_make_one(self) -> None:
+        made: list[object] = []
+
+        class Holder:
+            @runtime.Lazy
+            def value(self) -> object:
+                time.sleep(0.01)
+                made.append(object())
+                return made[-1]
+
+        holder, go, read = Holder(), threading.Barrier(8), list[object]()
+
+        def work() -> None:
+            go.wait()
+            read.append(holder.value)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert len(made) == 1
+        assert read == made * 8
+        assert vars(holder) == {"value": made[0]}
+
+    def test_what_fails_is_made_at_the_next_read(self) -> None:
+        answers = iter([None, 3])
+
+        class Holder:
+            @runtime.Lazy
+            def value(self) -> int:
+                answer = next(answers)
+                if answer is None:
+                    raise ValueError
+                return answer
+
+        holder = Holder()
+        with pytest.raises(ValueError, match=r"^$"):
+            _ = holder.value
+        assert holder.value == 3

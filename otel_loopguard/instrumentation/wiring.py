@@ -45,11 +45,9 @@ class Wiring:
     @Lazy
     def pipeline(self) -> Pipeline:
         """Where everything is told; loaded when there is something to tell."""
-        with runtime.unforked():
-            from otel_loopguard.sdk.pipeline import Pipeline  # noqa: PLC0415
+        from otel_loopguard.sdk.pipeline import Pipeline  # noqa: PLC0415
 
-            made = self.__dict__.get("pipeline") or Pipeline(self._runtime, self._providers)
-            return self.__dict__.setdefault("pipeline", made)
+        return Pipeline(self._runtime, self._providers)
 
     def _make_processor(self) -> LoopGuardSpanProcessor:
         from otel_loopguard.sdk.processor import LoopGuardSpanProcessor  # noqa: PLC0415
