@@ -67,8 +67,7 @@ class LoopGuardSpanProcessor(SpanProcessor):
 
     @Lazy
     def _asked(self) -> AskedCalls:
-        made = AskedCalls(self._pipeline.guard.fingerprinter)
-        return self.__dict__.setdefault("_asked", made)  # threads may get here at once
+        return AskedCalls(self._pipeline.guard.fingerprinter)
 
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Find the run of someone else's span; say on the span if that run is stuck."""
