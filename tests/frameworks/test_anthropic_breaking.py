@@ -114,7 +114,7 @@ class TestToolRunner:
             connect(server.base_url, is_async=is_async, **spans_of(telemetry, native=False))
         ) as client:
             with pytest.raises(loopguard.DeadlockError):
-                await self.run(server, tool, "loop", options, client)
+                await self.run(server, tool, "loop+deaf", options, client)
         await assert_broken(telemetry, server, tool)
 
     async def test_the_span_of_the_sdk_says_that_it_was_stopped(
@@ -125,7 +125,7 @@ class TestToolRunner:
         tool = Counted()
         async with entered(connect(server.base_url, is_async=is_async, **spans)) as client:
             with pytest.raises(loopguard.DeadlockError):
-                await self.run(server, tool, "loop", options, client)
+                await self.run(server, tool, "loop+deaf", options, client)
         assert tool.made == 3
         assert len(server.requests) <= 6
         (agent,) = telemetry.agents
