@@ -88,7 +88,8 @@ def _due(
 ) -> Climb | None:
     """The rung that is due for a loop that goes on; None while none is."""
     pattern, first = finding.pattern, LADDERS[finding.pattern][0]
-    if progress.seen_at <= progress.rung_at or not _is_sure(finding, progress):
+    sure = finding.covers or finding.severity is Severity.CRITICAL
+    if progress.seen_at <= progress.rung_at or not sure:
         return None
     calls = progress.hooked and finding.covers - {ANSWERS}
     if calls and not progress.notes and first.remedy in BY_NOTE:
@@ -105,10 +106,3 @@ def _due(
     rung = first if first.level is Level.STEER else CORRECTION
     skipped = () if mode is Action.NUDGE else climbed.skipped
     return Climb(rung, skipped) if rung.remedy in can else None
-
-
-def _is_sure(finding: Finding, progress: Progress) -> bool:
-    """Whether there is enough evidence to act on, and a model that can be told."""
-    if progress.by_model and finding.pattern is Pattern.RETRY_STORM:
-        return False
-    return bool(finding.covers) or finding.severity is Severity.CRITICAL

@@ -304,7 +304,9 @@ def test_a_loop_of_no_tool_is_asked_about_nowhere() -> None:
 
 
 def test_an_unknown_run_has_nothing_to_fear() -> None:
-    assert asked(guard_that()) == GO
+    guard = guard_that()
+    assert asked(guard) == GO
+    assert guard.peek("run") is None
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.frozensets(st.sampled_from(list(Remedy))))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from otel_loopguard.core.model import Finding, Pattern, Severity
 from otel_loopguard.core.notes import LANGUAGES, held_note, note, phrase
-from otel_loopguard.core.recovery import END, LADDERS, Level, Remedy, Rung, by_note, climb
+from otel_loopguard.core.recovery import END, LADDERS, Level, Remedy, Rung, by_note, climb, taken
 
 ALL = frozenset(Remedy)
 
@@ -91,6 +91,16 @@ def test_what_a_note_in_place_of_a_call_is_on_the_ladder(
     assert climbed.rung == Rung(Level.STEER, remedy)
     assert list(climbed.skipped) == skipped
     assert by_note(pattern, [Remedy.INJECT_TOOL_SCHEMA]).skipped == ()
+
+
+def test_what_it_is_to_hold_a_call_back_where_nothing_else_was_done() -> None:
+    assert taken(Pattern.RETRY_STORM, halts=False) == by_note(Pattern.RETRY_STORM)
+    halted = taken(Pattern.RETRY_STORM, halts=True)
+    assert halted.rung == END
+    assert list(halted.skipped) == [
+        Remedy.ACTIVATE_CIRCUIT_BREAKER,
+        Remedy.FORCE_FINAL_ANSWER,
+    ]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

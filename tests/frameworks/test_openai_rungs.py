@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,7 @@ from tests.frameworks.rungs import (
 from tests.frameworks.support import Telemetry, entered, of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from examples.scripted_model import ScriptedModel
 
@@ -76,17 +77,18 @@ def musing(client: Any, model: str = "muse", **more: Any) -> Agent:
 
 
 @pytest.fixture
-def client(server: ScriptedModel) -> Iterator[Any]:
-    with connect(server.base_url, is_async=False) as client:
-        yield client
+def client(server: ScriptedModel) -> Iterator[Callable[[], Any]]:
+    """Makes a client, once this is instrumented: an old one keeps the methods that it finds."""
+    with ExitStack() as clients:
+        yield lambda: clients.enter_context(connect(server.base_url, is_async=False))
 
 
 async def test_a_temperature_that_is_given_is_lowered(
-    telemetry: Telemetry, server: ScriptedModel, client: Any
+    telemetry: Telemetry, server: ScriptedModel, client: Callable[[], Any]
 ) -> None:
     telemetry.instrument(action="break")
     with pytest.raises(loopguard.DeadlockError):
-        await musing(client, temperature=1.0).go()
+        await musing(client(), temperature=1.0).go()
     sent = [each["body"]["temperature"] for each in server.requests]
     assert sent == [1.0] * 4 + [0.5]
     done = [each[1] for each in interventions(telemetry)]
@@ -96,11 +98,11 @@ async def test_a_temperature_that_is_given_is_lowered(
 
 
 async def test_one_that_is_not_given_is_left_to_the_model(
-    telemetry: Telemetry, server: ScriptedModel, client: Any
+    telemetry: Telemetry, server: ScriptedModel, client: Callable[[], Any]
 ) -> None:
     telemetry.instrument(action="break")
     with pytest.raises(loopguard.DeadlockError):
-        await musing(client).go()
+        await musing(client()).go()
     assert not any("temperature" in each["body"] for each in server.requests)
     skipped = [
         (event.attributes or {}).get(SKIPPED, ()) for event in intervention_events(telemetry)
@@ -108,11 +110,12 @@ async def test_one_that_is_not_given_is_left_to_the_model(
     assert skipped == [(), ("lower_temperature",), ("lower_temperature",)]
 
 
-async def test_a_shadow_changes_nothing(telemetry: Telemetry, server: ScriptedModel) -> None:
+async def test_a_shadow_changes_nothing(
+    telemetry: Telemetry, server: ScriptedModel, client: Callable[[], Any]
+) -> None:
     for action in ("observe", "shadow"):
         telemetry.instrument(action=action)
-        with connect(server.base_url, is_async=False) as client:  # it keeps the methods it finds
-            await musing(client, temperature=1.0).go()
+        await musing(client(), temperature=1.0).go()
         telemetry.uninstrument()
     bodies = [each["body"] for each in server.requests]
     assert bodies[:8] == bodies[8:]
@@ -126,20 +129,20 @@ async def test_a_shadow_changes_nothing(telemetry: Telemetry, server: ScriptedMo
 
 
 async def test_what_the_application_replaces_is_left_as_it_is(
-    telemetry: Telemetry, server: ScriptedModel, client: Any
+    telemetry: Telemetry, server: ScriptedModel, client: Callable[[], Any]
 ) -> None:
     telemetry.instrument(action="nudge")
     messages = [{"role": "user", "content": "Find it."}, {"role": "assistant", "content": "No."}]
-    await musing(client, extra_body={"messages": messages}).go()
+    await musing(client(), extra_body={"messages": messages}).go()
     assert [each["body"]["messages"] for each in server.requests] == [messages] * 8
     assert interventions(telemetry) == []
 
 
 async def test_constraints_are_said_again_each_fifth_iteration(
-    telemetry: Telemetry, server: ScriptedModel, client: Any
+    telemetry: Telemetry, server: ScriptedModel, client: Callable[[], Any]
 ) -> None:
     telemetry.instrument(action="nudge")
-    agent = Agent(Chat(), client, "paging-11", most=20, more={"tools": tools_of(Chat(), MUSING)})
+    agent = Agent(Chat(), client(), "paging-11", most=20, more={"tools": tools_of(Chat(), MUSING)})
     agent.functions = (lambda query, page: f"row {page * 7919} of {query}",)
     agent.functions[0].__name__ = "search"
     with loopguard.run("kept", constraints=["Never delete anything."]):
@@ -153,7 +156,7 @@ async def test_constraints_are_said_again_each_fifth_iteration(
 
 
 async def test_a_history_is_left_out_but_for_its_ends(
-    telemetry: Telemetry, server: ScriptedModel, client: Any
+    telemetry: Telemetry, server: ScriptedModel, client: Callable[[], Any]
 ) -> None:
     telemetry.instrument(action="break")
     rung = next(each for each in RUNGS if each.pattern == "context_rot")
@@ -163,7 +166,7 @@ async def test_a_history_is_left_out_but_for_its_ends(
         gone.append(len(messages))
         return "The notes were read twice."
 
-    agent = Agent(Chat(), client, "slices", most=20, more={"tools": tools_of(Chat(), rung)})
+    agent = Agent(Chat(), client(), "slices", most=20, more={"tools": tools_of(Chat(), rung)})
     agent.functions = rung.tools
     with (
         loopguard.run("reader", objective="Read the notes.", summarise=summarise),
@@ -181,7 +184,10 @@ async def test_a_history_is_left_out_but_for_its_ends(
 
 
 async def test_a_fault_of_ours_lets_the_request_go(
-    telemetry: Telemetry, server: ScriptedModel, client: Any, monkeypatch: pytest.MonkeyPatch
+    telemetry: Telemetry,
+    server: ScriptedModel,
+    client: Callable[[], Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError
@@ -189,7 +195,7 @@ async def test_a_fault_of_ours_lets_the_request_go(
     telemetry.instrument(action="break")
     monkeypatch.setattr(boundary, "reraise", False)
     monkeypatch.setattr("otel_loopguard.instrumentation.wire.forms.Body.__init__", fail)
-    assert await musing(client).go() == ""
+    assert await musing(client()).go() == ""
     assert len(server.requests) == 8
     assert len(telemetry.chats) == 8
     assert boundary.faults.pop("advice on a request") == 5
