@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from otel_loopguard.cli import typed
+from otel_loopguard.core.tuples import make
 from otel_loopguard.dialects import archives
 from otel_loopguard.dialects.archives import Found
 from otel_loopguard.dialects.own import RUN_ID
@@ -71,4 +72,4 @@ def split(line: bytes, number: int) -> list[Piece] | None:
         spans = typed.split(line)
     except ValueError:
         return None
-    return [Piece(trace, (held, scope), len(held), number) for trace, scope, held in spans]
+    return [make(Piece, (trace, (held, scope), len(held), number)) for trace, scope, held in spans]

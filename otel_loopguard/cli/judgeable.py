@@ -33,6 +33,7 @@ _NEEDS: Final[dict[Pattern, int]] = {
 }
 """What has to be known for a verdict."""
 
+_OF_CALLS: Final = _ARGUMENTS | _RESULTS | _OUTCOMES | _CONTENT
 _TOOL: Final = Kind.TOOL
 _MODEL: Final = Kind.MODEL
 _AGENT: Final = Kind.AGENT
@@ -50,7 +51,9 @@ class Seen:
     def take(self, sighting: Sighting, step: Step) -> None:
         """Take note of one step."""
         if step.kind is _TOOL:
-            self._asked |= _ARGUMENTS | _RESULTS | _OUTCOMES | _CONTENT
+            self._asked |= _OF_CALLS
+            if self._known & _OF_CALLS == _OF_CALLS:
+                return
             self._known |= _CONTENT * (sighting.args is not MISSING)
             self._known |= _ARGUMENTS * (step.args_key is not None)
             self._known |= (_RESULTS | _OUTCOMES) * (step.result_key is not None)

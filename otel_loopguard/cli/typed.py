@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from otel_loopguard.core.tuples import make
 from otel_loopguard.dialects import otlp
 from otel_loopguard.dialects.view import SpanView
 
@@ -110,20 +111,23 @@ def span(written: bytes, scope: str) -> SpanView:
     held = _spans.decode(written)
     trace_id, span_id = held.trace_id.lower(), held.span_id.lower()
     events = held.events
-    return SpanView(
-        held.name,
-        otlp.kind(held.kind),
-        trace_id,
-        span_id,
-        held.parent_span_id.lower() or None,
-        scope,
-        int(held.start_time_unix_nano),
-        int(held.end_time_unix_nano),
-        held.status is not None and held.status.code in otlp.ERRORS,
-        _attributes(held.attributes),
-        tuple([(event.name, _attributes(event.attributes)) for event in events]) if events else (),
-        otlp.is_remote(held.flags),
-        (int(trace_id, 16), int(span_id, 16)),
+    return make(
+        SpanView,
+        (
+            held.name,
+            otlp.kind(held.kind),
+            trace_id,
+            span_id,
+            held.parent_span_id.lower() or None,
+            scope,
+            int(held.start_time_unix_nano),
+            int(held.end_time_unix_nano),
+            held.status is not None and held.status.code in otlp.ERRORS,
+            _attributes(held.attributes),
+            tuple([(e.name, _attributes(e.attributes)) for e in events]) if events else (),
+            otlp.is_remote(held.flags),
+            (int(trace_id, 16), int(span_id, 16)),
+        ),
     )
 
 

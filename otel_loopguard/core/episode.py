@@ -14,9 +14,10 @@ from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
 from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
-from otel_loopguard.core.records import CallRecord, Moment, Once, Spoken, ToolRecord, new_moment
+from otel_loopguard.core.records import CallRecord, Moment, Once, Spoken, ToolRecord
 from otel_loopguard.core.rejections import Rejections
 from otel_loopguard.core.talk import Talk
+from otel_loopguard.core.tuples import make
 
 if TYPE_CHECKING:
     from otel_loopguard.core.decision import Standing
@@ -232,9 +233,7 @@ class Episode:
     def _judge(self, deeds: Deeds, step: Step, opens: bool, again: bool) -> None:  # noqa: FBT001 - a name takes time
         """Take a call into all counters."""
         evidence = deeds.evidence
-        now = new_moment(
-            Moment, (step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns)
-        )
+        now = make(Moment, (step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns))
         call: CallRecord | Once | None = None if again else evidence.take_new(step, now, opens)
         if call is not None:
             tool = evidence.tools.take_new(step.action, call)

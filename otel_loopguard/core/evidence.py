@@ -15,10 +15,11 @@ from otel_loopguard.core.cycles import MAX_ROUND
 from otel_loopguard.core.declared import alters
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.names import changes
-from otel_loopguard.core.records import CallRecord, Moment, Once, Recent, new_once
+from otel_loopguard.core.records import CallRecord, Moment, Once, Recent
 from otel_loopguard.core.returned import Returned
 from otel_loopguard.core.streaks import BARE, Tools, is_bare
 from otel_loopguard.core.tours import Tours
+from otel_loopguard.core.tuples import make
 from otel_loopguard.core.weighing import MAX_ROUNDS, weigh
 from otel_loopguard.core.weights import MASKED_WEIGHT
 
@@ -136,7 +137,7 @@ class Evidence:
         self.changed = changed = changes(action) if step.traits is None else alters(step)
         self._settled = self.progress = progress = self.progress + 1
         self._settled_epoch = self.epoch = epoch = self.epoch + changed
-        calls[key] = once = new_once(Once, (step, now, progress, epoch, self.replays))
+        calls[key] = once = make(Once, (step, now, progress, epoch, self.replays))
         return once
 
     def count_call(self, step: Step, now: Moment, *, again: bool, opens: bool) -> CallRecord:

@@ -27,9 +27,9 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.returned import loose_form, words_of
 from otel_loopguard.core.subject import MAX_FIELDS, words_in
 from otel_loopguard.core.texts import sample
+from otel_loopguard.core.tuples import make
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from hashlib import _Hash as Hash  # pyright: ignore[reportPrivateUsage] - hashlib has no name
 
     from otel_loopguard.core.subject import Subject
@@ -65,8 +65,6 @@ class Printed(NamedTuple):
 
 
 UNKNOWN: Final = Printed(None, None)
-# Past the `__new__` that a NamedTuple has, which is written in Python.
-_new: Final = cast("Callable[[type[Printed], tuple[str, int]], Printed]", tuple.__new__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +116,12 @@ class Fingerprinter:
     def of_result(self, value: object) -> Printed:
         """Returns digest and length of what a call gave back; text counts as it is."""
         if type(value) is str or _is_text(value):
-            return _new(Printed, (self.of_text(value), str.__len__(value)))
+            return make(Printed, (self.of_text(value), str.__len__(value)))
         text = plain_form(value, self.max_chars, self.max_nodes, self.max_depth)
         if text is None:
             form = self._read(value, named=False)
             return Printed(self.of_text("=" + form.text), form.size) if form else UNKNOWN
-        return _new(Printed, (self.of_text("=" + text), len(text)))
+        return make(Printed, (self.of_text("=" + text), len(text)))
 
     def of_text(self, text: str) -> str:
         """Returns the digest of a text, such as an id or an identity."""

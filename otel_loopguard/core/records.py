@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from otel_loopguard.core.model import Severity, SpanRef, Step
     from otel_loopguard.core.returned import Returned
     from otel_loopguard.core.subject import Named
@@ -84,15 +82,6 @@ class Moment(NamedTuple):
         """Whether `step`, which is now, started long after the earlier one, and no model worked."""
         gap = step.start_ns - earlier.end_ns - (self.model_ns - earlier.model_ns)
         return gap >= WAIT_NS and earlier.end_ns > 0
-
-
-# Past the `__new__` that a NamedTuple has, which is written in Python.
-new_moment: Final = cast(
-    "Callable[[type[Moment], tuple[SpanRef | None, int, int, int, int]], Moment]", tuple.__new__
-)
-new_once: Final = cast(
-    "Callable[[type[Once], tuple[Step, Moment, int, int, int]], Once]", tuple.__new__
-)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from otel_loopguard.core.sketch import Sketch, chant, sketch
+from otel_loopguard.core.tuples import make
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Sighting
@@ -53,15 +54,19 @@ def said_by(sighting: Sighting) -> Said:
     blank = text is not None and spoken is None
     if spoken is None and thought is not None:
         spoken = sketch(thought)
-    return Said(
-        spoken,
-        blank,
-        length,
-        passage,
-        text is not None and len(thought or "") > len(text),
-        sighting.acts or sighting.finish in ASKING,
-        max(0, sighting.tokens - sighting.output_tokens) if sighting.output_tokens else 0,
-        sighting.output_tokens,
+    wrote = sighting.output_tokens
+    return make(
+        Said,
+        (
+            spoken,
+            blank,
+            length,
+            passage,
+            text is not None and len(thought or "") > len(text),
+            sighting.acts or sighting.finish in ASKING,
+            max(0, sighting.tokens - wrote) if wrote else 0,
+            wrote,
+        ),
     )
 
 

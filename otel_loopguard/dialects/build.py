@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
 from otel_loopguard.core.said import CUT
+from otel_loopguard.core.tuples import make
 from otel_loopguard.dialects import messages, values
 from otel_loopguard.dialects.offered import offered
 from otel_loopguard.dialects.reading import Reading, Role
@@ -66,12 +67,14 @@ def tool(
         MISSING if args == {} and result in (MISSING, {}) else args,
         MISSING if result == {} and args in (MISSING, {}) else result,
     )
-    # By position: a name for each takes three times as long.
-    seen = Sighting(
-        _TOOL_STEP, action, _SPAN, args, None, result, error, outcome, call_id, None, agent,
-        view.start_ns, view.end_ns, 0, view.reference,
+    seen = make(
+        Sighting,
+        (
+            _TOOL_STEP, action, _SPAN, args, None, result, error, outcome, call_id, None, agent,
+            view.start_ns, view.end_ns, 0, view.reference, MISSING, None, 0, None, False, None,
+        ),
     )  # fmt: skip
-    return Reading(_TOOL, (seen,), agent, conversation_id, dialect)
+    return make(Reading, (_TOOL, (seen,), agent, conversation_id, dialect, ()))
 
 
 def model(
@@ -98,14 +101,17 @@ def model(
     is_whole = bool(said.calls) or said.thought is not MISSING
     text = "" if said.text is MISSING and is_whole else said.text
     finished = next(filter(CUT.__contains__, reasons), reasons[0]) if reasons else None
-    call = Sighting(
-        _MODEL_STEP, action or view.name or "model", _SPAN, MISSING, None, text,
-        values.error(view), None, None, None, agent, view.start_ns, view.end_ns, tokens,
-        view.reference, said.thought, finished, output_tokens, None, bool(said.calls),
+    call = make(
+        Sighting,
+        (
+            _MODEL_STEP, action or view.name or "model", _SPAN, MISSING, None, text,
+            values.error(view), None, None, None, agent, view.start_ns, view.end_ns, tokens,
+            view.reference, said.thought, finished, output_tokens, None, bool(said.calls), None,
+        ),
     )  # fmt: skip
     answers = () if request is MISSING else messages.answers(request)
     if not answers:
-        return Reading(_MODEL, (call,), agent, conversation_id, dialect, said.calls)
+        return make(Reading, (_MODEL, (call,), agent, conversation_id, dialect, said.calls))
     known = offered(view.attributes)
     carried = tuple(
         Sighting(

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.model import MISSING, Outcome
+from otel_loopguard.core.tuples import make
 from otel_loopguard.dialects import build, envelopes, genai_content
 from otel_loopguard.dialects.reading import Reading, Role, Start
 from otel_loopguard.dialects.values import count, name
@@ -76,7 +77,7 @@ def start(span_name: str, scope: str, attributes: Mapping[str, object]) -> Start
     called = name(attributes, *_NAME[role]) or called or by_name(span_name)[1]
     if called in _MERGED:
         return None
-    return Start(role, called)
+    return make(Start, (role, called))
 
 
 def read(view: SpanView) -> Reading | None:
@@ -86,7 +87,7 @@ def read(view: SpanView) -> Reading | None:
     if role is None:
         return None
     action = name(attributes, *_NAME[role]) or by_name(view.name)[1]
-    conversation = name(attributes, CONVERSATION)
+    conversation = name(attributes, CONVERSATION) if CONVERSATION in attributes else None
     if role is _IS_TOOL:
         return None if action in _MERGED else _tool(view, action, conversation)
     if role is _IS_MODEL:

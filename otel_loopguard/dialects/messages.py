@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from otel_loopguard.core.model import MISSING
+from otel_loopguard.core.tuples import make
 from otel_loopguard.dialects.reading import Asked
 from otel_loopguard.dialects.values import content, load, mapping, name, plain, sequence
 
@@ -18,6 +19,7 @@ _CALLS: Final = frozenset({"tool_call", "function_call", "tool_use", "function"}
 _ANSWERS: Final = frozenset({"tool_call_response", "function_call_output", "tool_result"})
 _THOUGHTS: Final = frozenset({"reasoning", "thinking"})
 _MODEL: Final = ("assistant", "model")
+_ARGUMENTS: Final = ("arguments", "args", "input")
 _CALL_ID: Final = ("call_id", "toolUseId", "id")
 _ANSWERED_ID: Final = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
 
@@ -100,7 +102,7 @@ def response(messages: object) -> Response:
                 texts.append(part.get("content", part.get("text")))
             if (call := _call(part, kind)) is not None:
                 asked.append(call)
-    return Response(_joined(texts), _joined(thoughts), tuple(asked))
+    return make(Response, (_joined(texts), _joined(thoughts), tuple(asked)))
 
 
 def _joined(said: list[object]) -> object:
@@ -140,7 +142,8 @@ def _call(part: Mapping[str, object], kind: object) -> Asked | None:
     tool = name(function, "name")
     if tool is None:
         return None
-    return Asked(name(call, *_CALL_ID), tool, content(function, ("arguments", "args", "input")))
+    args = content(function, _ARGUMENTS)
+    return make(Asked, (name(call, *_CALL_ID), tool, args))
 
 
 def _answers(message: Mapping[str, object]) -> Iterator[tuple[str, str | None, object]]:

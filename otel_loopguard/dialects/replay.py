@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from otel_loopguard.core.model import Kind, Sighting, Source
+from otel_loopguard.core.tuples import make
 from otel_loopguard.dialects import own, read, starts
 from otel_loopguard.dialects.asked import AskedCalls
 from otel_loopguard.dialects.calls import Call, met_call, opens_run, tells
@@ -82,7 +83,7 @@ class Replay:
         moments: list[tuple[int, int, int, int, SpanView, _Known]] = []
         for number, (span_id, view) in enumerate(views.items()):
             here, start_ns = known[span_id], view.start_ns
-            moments.append((view.end_ns, -here.depth, start_ns, number, view, here))
+            moments.append((view.end_ns, -here[2], start_ns, number, view, here))
             if own.USER_TURN in view.attributes:
                 moments.append((start_ns, 1, start_ns, number, view, here))
         moments.sort()
@@ -97,7 +98,12 @@ class Replay:
     def _place(self, views: dict[str, SpanView]) -> dict[str, _Known]:
         """Find the run and the call of each span, parents first."""
         known: dict[str, _Known] = {}
-        for view in views.values():
+        for span_id, view in views.items():
+            above = view.parent_id or ""
+            if above in known or above not in views:  # as most often
+                if span_id not in known:
+                    known[span_id] = _start(view, known.get(above) or self._before.get(above))
+                continue
             path: list[SpanView] = []
             here: SpanView | None = view
             while here is not None and here.span_id not in known and len(path) <= len(views):
@@ -105,8 +111,9 @@ class Replay:
                 here = views.get(here.parent_id or "")
             for each in reversed(path):
                 if each.span_id not in known:  # a broken file may go round in a circle
-                    above = each.parent_id or ""
-                    known[each.span_id] = _start(each, known.get(above) or self._before.get(above))
+                    around = each.parent_id or ""
+                    outer = known.get(around) or self._before.get(around)
+                    known[each.span_id] = _start(each, outer)
         return known
 
     def _remember(self, known: dict[str, _Known]) -> None:
@@ -116,13 +123,13 @@ class Replay:
 
     def _end(self, view: SpanView, known: _Known) -> list[Told]:
         reading = read(view)
-        ending = known.run
+        ending, call, _ = known
         said: list[Told] = []
         if reading is not None:
             run = ending.parent if reading.role is _AGENT else ending
             if own.RUN_ID in view.attributes:
                 said = _own(view, reading, run)
-            elif tells(reading, ending.id, known.call, view.reference[1]) and run is not None:
+            elif tells(reading, ending.id, call, view.reference[1]) and run is not None:
                 seen = self._asked.take(run.id, reading, view)
                 said = [_told(run, each, reading.dialect) for each in seen]
         if view.span_id == ending.id:
@@ -141,7 +148,7 @@ def _own(view: SpanView, reading: Reading, run: Run | None) -> list[Told]:
 def _told(run: Run, seen: Sighting, dialect: str) -> Told:
     if run.parent is not None:
         seen = seen._replace(parent=run.parent.id)
-    return Told(run.id, seen, run.agent, dialect)
+    return make(Told, (run.id, seen, run.agent, dialect))
 
 
 def _user_turn(run: Run, view: SpanView) -> Told:
@@ -154,18 +161,20 @@ def _user_turn(run: Run, view: SpanView) -> Told:
 
 def _start(view: SpanView, parent: _Known | None) -> _Known:
     """What a span is part of, by what it says and by its parent, if that is known."""
-    start = starts(view.name, view.scope, view.attributes)
+    attributes = view.attributes
+    start = starts(view.name, view.scope, attributes)
     outer, around, depth = None, None, 0
     if view.is_local_root:
         pass
     elif parent is not None:
-        outer, around, depth = parent.run, parent.call, parent.depth + 1
+        outer, around, depth = parent
+        depth += 1
     else:
         outer = Run(view.trace_id, scoped=False)  # as where the parent has ended already
     scope = outer if outer is not None and outer.scoped else None
     call = met_call(start, view.reference[1], around)
-    if own.RUN_ID in view.attributes:
-        run = _own_run(str(view.attributes[own.RUN_ID]), view, start, outer, scope)
+    if own.RUN_ID in attributes:
+        run = _own_run(str(attributes[own.RUN_ID]), view, start, outer, scope)
         if call is not None and start is not None and start.role is not _AGENT:
             call.told = True  # by our hook
         return _Known(run, call, depth)
@@ -173,7 +182,7 @@ def _start(view: SpanView, parent: _Known | None) -> _Known:
         run = Run(view.span_id, start.name, foreign=True, parent=scope)
     else:
         run = outer or Run(view.span_id, scoped=False)
-    return _Known(run, call, depth)
+    return make(_Known, (run, call, depth))
 
 
 def _own_run(

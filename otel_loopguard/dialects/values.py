@@ -43,9 +43,7 @@ def name(attributes: Mapping[str, object], *keys: str) -> str | None:
     """The first of the keys that holds a text which is neither blank nor a placeholder."""
     for key in keys:
         value = attributes.get(key)
-        if value is None:
-            continue
-        if isinstance(value, str) and value and value not in _PLACEHOLDERS:
+        if value and isinstance(value, str) and value not in _PLACEHOLDERS:
             return value
     return None
 
@@ -102,7 +100,8 @@ def plain(value: object) -> object:
 
 def error(view: SpanView) -> str | None:
     """The class of the failure that a span shows, "error" if it names none, None if it is fine."""
-    named = name(view.attributes, "error.type")
+    attributes = view.attributes
+    named = name(attributes, "error.type") if "error.type" in attributes else None
     if named or not view.is_error:
         return named
     return _exception(view, "exception.type") or "error"

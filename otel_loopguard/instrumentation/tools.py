@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry.trace import SpanKind
 
 from otel_loopguard.breaking.questions import Verdict
 from otel_loopguard.core.digest import UNKNOWN_TOOL
 from otel_loopguard.core.model import MISSING, Kind, Outcome, Sighting, Source
+from otel_loopguard.core.tuples import make
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.actions import (
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
 _ROLE: Final = Role.TOOL
 _TOOL: Final = Kind.TOOL
 _HOOK: Final = Source.HOOK
-# Past the `__new__` that a NamedTuple has, which is written in Python.
-_new_sighting: Final = cast(
-    "Callable[[type[Sighting], tuple[object, ...]], Sighting]", tuple.__new__
-)
 _OPERATION: Final = names.OPERATION
 _TOOL_NAME: Final = names.TOOL_NAME
 _RUN_ID: Final = names.RUN_ID
@@ -119,7 +116,7 @@ class ToolCall(Action):
             self.mark_failed(failure)
         try:
             if run is not OUTSIDE:
-                seen = _new_sighting(
+                seen = make(
                     Sighting,
                     (
                         _TOOL, self.name, _HOOK, args, self.args_key, result, failure, outcome,
