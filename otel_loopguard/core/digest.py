@@ -57,7 +57,7 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
     ) = sighting  # fmt: skip
     if kind is _AGENT:
         action = f"agent:{action}"
-    if args_key is None:
+    if args_key is None and args is not MISSING:
         args_key = printer.of_args(args)
     masked_key = words = loose_key = said = target = task = gist = subject = None
     returns = False
@@ -66,7 +66,9 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
     else:
         result_key, masked_key, size = recorded
     agent = its_agent or agent
-    known = episode is None or episode.knows(action, args_key, result_key, agent)
+    known = kind is not _MODEL and (
+        episode is None or episode.knows(action, args_key, result_key, agent)
+    )
     if known:
         at = (action, args_key, result_key, agent)
         returns, masked, words, loose_key = compare(printer, episode, sighting, *at)

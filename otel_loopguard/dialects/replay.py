@@ -130,8 +130,8 @@ class Replay:
             if own.RUN_ID in view.attributes:
                 said = _own(view, reading, run)
             elif tells(reading, ending.id, call, view.reference[1]) and run is not None:
-                seen = self._asked.take(run.id, reading, view)
-                said = [_told(run, each, reading.dialect) for each in seen]
+                for seen in self._asked.take(run.id, reading, view):
+                    said.append(_told(run, seen, reading.dialect))
         if view.span_id == ending.id:
             said.append(Told(ending.id, None, ending.agent, ""))
         return said
@@ -161,16 +161,17 @@ def _user_turn(run: Run, view: SpanView) -> Told:
 
 def _start(view: SpanView, parent: _Known | None) -> _Known:
     """What a span is part of, by what it says and by its parent, if that is known."""
-    attributes = view.attributes
-    start = starts(view.name, view.scope, attributes)
+    # To read them by name takes longer.
+    title, _, trace_id, span_id, parent_id, scope_name, _, _, _, attributes, _, is_remote, _ = view
+    start = starts(title, scope_name, attributes)
     outer, around, depth = None, None, 0
-    if view.is_local_root:
+    if parent_id is None or is_remote:
         pass
     elif parent is not None:
         outer, around, depth = parent
         depth += 1
     else:
-        outer = Run(view.trace_id, scoped=False)  # as where the parent has ended already
+        outer = Run(trace_id, scoped=False)  # as where the parent has ended already
     scope = outer if outer is not None and outer.scoped else None
     call = met_call(start, view.reference[1], around)
     if own.RUN_ID in attributes:
@@ -179,9 +180,9 @@ def _start(view: SpanView, parent: _Known | None) -> _Known:
             call.told = True  # by our hook
         return _Known(run, call, depth)
     if start is not None and opens_run(start, outer):
-        run = Run(view.span_id, start.name, foreign=True, parent=scope)
+        run = Run(span_id, start.name, foreign=True, parent=scope)
     else:
-        run = outer or Run(view.span_id, scoped=False)
+        run = outer or Run(span_id, scoped=False)
     return make(_Known, (run, call, depth))
 
 
