@@ -141,7 +141,8 @@ class Guard:
                 stuck = episode.stuck
                 counted = episode.add(step)
                 detectors = self._detectors if episode.repeats else self._unbidden
-                if (detectors or self.decides) and (counted or episode.call is not None):
+                looks = detectors or episode.standing is not None
+                if looks and (counted or episode.call is not None):
                     spoken = self._judge(episode, step, detectors)
                 if stuck is not None:
                     episode.recover()
@@ -154,6 +155,14 @@ class Guard:
                 episode.health if episode.stuck is None else _DEADLOCKED, spoken, changes, ended,
             )  # fmt: skip
 
+    def lets_go(self, run: str, action: str) -> bool:
+        """Whether all calls of a tool are made right now: of most there is nothing to decide."""
+        if action in self._ignored:
+            return True
+        episode = self._runs.get(run)
+        stands = episode is not None and asked_about(episode, action) is not None
+        return not stands and action not in self._declared.tools
+
     def decide(
         self,
         run: str,
@@ -165,12 +174,10 @@ class Guard:
         asks: bool = False,
     ) -> Decision:
         """What is to become of a tool call before it is made; O(1). See `Declared.decide`."""
-        if not self.decides or action in self._ignored:
+        if not self.decides or self.lets_go(run, action):
             return GO
         episode, traits = self._runs.get(run), self._declared.tools.get(action)
-        standing = None if episode is None else asked_about(episode, action)
-        if standing is None and traits is None:
-            return GO
+        standing = None if episode is None else episode.standing
         call = Call(run, action, args_key, call_id)
         with self._lock:
             return self._declared.decide(call, traits, standing, self._mode, at_ns, asks=asks)

@@ -249,7 +249,7 @@ def open_tool(
     call = ToolCall(pipeline, run, name, title, attributes, around, parent, later)
     call.args = args
     call.args_key, call.call_id, call.round_id, call.shadow = args_key, call_id, round_id, None
-    if guard.decides and offered and run is not OUTSIDE:
+    if guard.decides and offered and run is not OUTSIDE and not guard.lets_go(run.id, name):
         return decided(wired, call, instead)
     return call
 
