@@ -117,11 +117,7 @@ class Action:
     def _open(self, parent: Context | None) -> None:
         self.own = True
         self.span = span = self.pipeline.tracer.start_span(
-            self._title,
-            parent,
-            kind=self.span_kind,
-            attributes=self._attributes,
-            start_time=self.start_ns,
+            self._title, parent, self.span_kind, self._attributes, (), self.start_ns
         )
         self.where = live_spans.open(span, self.run)
         self.context = self.place = enter_action(self, parent, span)

@@ -102,35 +102,31 @@ class ToolCall(Action):
         self.ended = True
         # As `guarded` does, without the time that it takes to pass on arguments of any kind.
         try:
-            self._finish(result, failure, outcome, time.time_ns())
+            end_ns = time.time_ns()
+            args, self.args = self.args, MISSING  # whoever still holds the call holds no content
+            pipeline, run = self.pipeline, self.run
+            span = self.span if self.own else self.showing()
+            if failure is not None:
+                self.mark_failed(failure)
+            try:
+                if run is not OUTSIDE:
+                    seen = make(
+                        Sighting,
+                        (
+                            _TOOL, self.name, _HOOK, args, self.args_key, result, failure, outcome,
+                            self.call_id, self.round_id, None, self.start_ns, end_ns, 0, self.where,
+                            MISSING, None, 0, None, False, None,
+                        ),
+                    )  # fmt: skip
+                    pipeline.see(run, seen, span, self.place)
+                    if self.shadow is not None:
+                        pipeline.intervene(run, self.shadow, self.name, span, context=self.place)
+                if pipeline.captures and span is not None and failure is None:
+                    capture_result(span, result)
+            finally:
+                self.close(end_ns)
         except Exception as fault:  # noqa: BLE001 - this is the boundary
             boundary.caught("end of a tool call", fault)
-
-    def _finish(
-        self, result: object, failure: str | None, outcome: Outcome | None, end_ns: int
-    ) -> None:
-        args, self.args = self.args, MISSING  # whoever still holds the call holds no content
-        pipeline, run = self.pipeline, self.run
-        span = self.span if self.own else self.showing()
-        if failure is not None:
-            self.mark_failed(failure)
-        try:
-            if run is not OUTSIDE:
-                seen = make(
-                    Sighting,
-                    (
-                        _TOOL, self.name, _HOOK, args, self.args_key, result, failure, outcome,
-                        self.call_id, self.round_id, None, self.start_ns, end_ns, 0, self.where,
-                        MISSING, None, 0, None, False, None,
-                    ),
-                )  # fmt: skip
-                pipeline.see(run, seen, span, self.place)
-                if self.shadow is not None:
-                    pipeline.intervene(run, self.shadow, self.name, span, context=self.place)
-            if pipeline.captures and span is not None and failure is None:
-                capture_result(span, result)
-        finally:
-            self.close(end_ns)
 
     def fail(self, error: BaseException) -> None:
         """The tool raised. What is no Exception (a cancellation, an exit) says nothing of it."""
