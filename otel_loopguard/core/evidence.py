@@ -154,8 +154,7 @@ class Evidence:
             call.loose_key = step.loose_key
             loosely = (step.action, f"~{step.loose_key}")
             loose = self._count(loosely, step, now, again=again)
-            if len(self._round) < MAX_ROUND:
-                self._round.append(loosely)
+            self._join(loosely)
         self.loose = None if loose is None or loose.seen == 1 else loose
         self._learn(step, is_new=call.seen == 1 and (loose is None or loose.repeats == 1))
         self._settled, self._settled_epoch = self.progress, self.epoch
@@ -171,10 +170,13 @@ class Evidence:
             if len(self._round) > 1:
                 self._settle_round()
             self._round = []
-        if len(self._round) < MAX_ROUND:
-            self._round.append(key)
+        self._join(key)
         if now.model_ns != self._heard:
             self._heard, self.prompted = now.model_ns, now.iteration
+
+    def _join(self, key: tuple[str, str] | None) -> None:
+        if len(self._round) < MAX_ROUND:
+            self._round.append(key)
 
     def _known(self, key: tuple[str, str]) -> CallRecord | None:
         """The record of a call, made from what is kept of one that came once."""
