@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import otel_loopguard.core
-from otel_loopguard import settings as module
+from otel_loopguard import variables
 from otel_loopguard.core.detectors import BUILTIN
 from otel_loopguard.settings import Settings, rows
 from tests.settings_reading import CAPTURE, ENV_NAMES, PREFIX, read
@@ -62,7 +62,7 @@ def test_the_module_prints_its_table() -> None:
 
 def test_opentelemetry_instrument_offers_our_variables_as_options() -> None:
     ours = [name for name in ENV_NAMES if name != CAPTURE]
-    assert [name for name in dir(module) if name.startswith("OTEL_")] == sorted(ours)
+    assert [name for name in dir(variables) if name.startswith("OTEL_")] == sorted(ours)
     command = Path(sys.executable).with_name("opentelemetry-instrument")
     printed = subprocess.run([command, "--help"], capture_output=True, text=True, check=True)
     for name in ours:

@@ -17,6 +17,8 @@ CAP: Final = 1_000
 """Two answers in a row of so many tokens or more are equally long only at their limit."""
 LEAST: Final = 16
 """Who lets a model write fewer tokens than this wants no more of it."""
+RAISED: Final = 1.5
+"""Who is cut off so much later than before has been given more room, which may do next time."""
 FRESH_WEIGHT: Final = 0.25
 BROKEN_WEIGHT: Final = 0.5
 FREED: Final = 0.05
@@ -60,11 +62,11 @@ class Window:
         text = None if said is None or said.blank else said.sketch
         is_cut = step.outcome is _TRUNCATED and not 0 < wrote < LEAST
         capped = wrote >= CAP and wrote == self._wrote
-        earlier, old, self._wrote = self._moment, self._text, wrote
+        before, earlier, old, self._wrote = self._wrote, self._moment, self._text, wrote
         self._moment, self._text = now, text
         if not is_cut and not capped:
             self.cut = None
-        elif self.cut is None and not capped:
+        elif not capped and (self.cut is None or wrote >= RAISED * before > 0):
             self.cut = Spell(now)
         else:
             # Of two that are equally long the first was cut off as well, as is known by now only.

@@ -60,11 +60,6 @@ _GENERAL: Final = {
 _THRESHOLDS: Final = {pattern: _of_detector(pattern, each) for pattern, each in BUILTIN.items()}
 _ALL: Final = [*_GENERAL.values(), *(v for each in _THRESHOLDS.values() for v in each.values())]
 
-# `opentelemetry-instrument` makes each attribute of this module that starts with OTEL_ an option.
-# They come from the table, so that no name is written twice; OpenTelemetry's own variable is left
-# out, since an option that two packages offer breaks the command.
-globals().update({each.env: each.env for each in _ALL if each.env.startswith(PREFIX)})
-
 
 class Row(NamedTuple):
     """One line of the table of settings, for people."""

@@ -166,3 +166,15 @@ def test_after_a_compaction_a_turn_may_read_less() -> None:
         says(same, tokens=910, output_tokens=10),
     ]
     assert spoken("reflection_paralysis", *steps) == [(4, "reflection_paralysis", "warning")]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ([4096, 8192, 12_288], []),  # given more room each time
+        ([4096, 8192, 8192], [(3, CUT, "warning")]),  # and again no further
+        ([4096, 5000], [(2, CUT, "warning")]),
+    ],
+)
+def test_who_is_given_more_room_starts_anew(sizes: list[int], told: list[Spoken]) -> None:
+    assert spoken(CUT, *[cut("", output_tokens=size) for size in sizes]) == told
