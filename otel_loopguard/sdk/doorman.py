@@ -29,9 +29,16 @@ class Doorman(SpanProcessor):
         self._make: Make | None = make
         self._inside: SpanProcessor | None = None
 
+    @property
+    def active(self) -> bool:
+        """Whether spans are passed on, or will be."""
+        return self._make is not None or self._inside is not None
+
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Let the processor have a span that starts."""
-        inside = self._inside or self._let_in()
+        inside = self._inside
+        if inside is None and self._make is not None:
+            inside = self._let_in()
         if inside is not None:
             inside.on_start(span, parent_context)
 
@@ -42,9 +49,9 @@ class Doorman(SpanProcessor):
 
     def shutdown(self) -> None:
         """Do nothing more."""
-        self._make = None
-        if self._inside is not None:
-            self._inside.shutdown()
+        inside, self._inside, self._make = self._inside, None, None
+        if inside is not None:
+            inside.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Nothing is held back here."""
@@ -53,7 +60,9 @@ class Doorman(SpanProcessor):
     @guarded("loading of the processor")
     def _let_in(self) -> SpanProcessor | None:
         with unforked():
-            make, self._make = self._make, None
-            if make is not None:
-                self._inside = make()
+            if self._make is not None:
+                try:
+                    self._inside = self._make()
+                finally:
+                    self._make = None  # only now: until then who comes waits here
             return self._inside

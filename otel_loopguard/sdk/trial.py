@@ -27,6 +27,7 @@ from otel_loopguard.core.model import Kind, Sighting
 from otel_loopguard.runtime import Runtime
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.attach import service_name
+from otel_loopguard.sdk.doorman import Doorman
 from otel_loopguard.sdk.pipeline import Pipeline
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
 from otel_loopguard.sdk.scope import Run, reference
@@ -155,7 +156,7 @@ def readers() -> int:
 
 def is_attached() -> bool:
     """Whether a processor of ours is at work in the process."""
-    return any(each.active for each in _living(LoopGuardSpanProcessor))
+    return any(each.active for each in _living(Doorman, LoopGuardSpanProcessor))
 
 
 def describe(provider: object) -> Provider:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
@@ -41,6 +42,7 @@ class Rooms:
         self.made: list[Noted] = []
 
     def make(self) -> Noted:
+        time.sleep(0.05)
         self.made.append(Noted())
         return self.made[-1]
 
@@ -61,10 +63,10 @@ def test_it_is_made_with_the_first_span_and_told_everything() -> None:
 def test_many_threads_let_one_in() -> None:
     rooms, provider = Rooms(), TracerProvider()
     provider.add_span_processor(Doorman(rooms.make))
-    tracer, go = provider.get_tracer("test"), threading.Barrier(16)
+    tracer, late = provider.get_tracer("test"), iter(range(16))
 
     def work() -> None:
-        go.wait()
+        time.sleep(next(late) * 0.01)  # while it is being made, and after
         tracer.start_span("one").end()
 
     threads = [threading.Thread(target=work) for _ in range(16)]
@@ -80,7 +82,9 @@ def test_after_the_end_nobody_is_let_in() -> None:
     rooms, provider = Rooms(), TracerProvider()
     doorman = Doorman(rooms.make)
     provider.add_span_processor(doorman)
+    assert doorman.active
     doorman.shutdown()
+    assert not doorman.active
     provider.get_tracer("test").start_span("one").end()
     assert rooms.made == []
 
