@@ -326,6 +326,7 @@ async def test_arguments_that_do_not_fit(
 async def test_refusals_in_ever_new_words(
     telemetry: Telemetry, server: ScriptedModel, kind: str
 ) -> None:
+    """Each asks for another page, so that each refusal but the first counts half."""
     reasons = ("Permission denied.", "You are not allowed to run this.", "Zugriff verweigert.")
     left = count()
 
@@ -335,7 +336,7 @@ async def test_refusals_in_ever_new_words(
         number = next(left)
         return f"{reasons[number % 3]} Rule {number} says so."
 
-    await run(build(kind, chat(server, "paging-5"), [shell]), "invoke")
+    await run(build(kind, chat(server, "paging-9"), [shell]), "invoke")
     assert set(numbers(telemetry, "outcome")) == {"refused"}
     assert telemetry.patterns == [("guardrail_loop", "warning"), ("guardrail_loop", "critical")]
     assert "Zugriff" not in "".join(span.to_json() for span in telemetry.spans)
