@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 LIMIT_S = 10.0
 EXPIRATION_S = 10
 SLACK_S = 10
+"""Scrape, evaluation and Alertmanager's group interval, twice over."""
 RESOLUTION_S = 1
 """How finely the scrape that brought a series is looked for: it may be said that much too late."""
-"""Scrape, evaluation and Alertmanager's group interval, twice over."""
 
 
 class Way(NamedTuple):
