@@ -40,7 +40,6 @@ class Wiring:
         self._providers = providers
         self.attachment = Attachment(providers, self._make_processor, self._end_open)
         self.conversations: Handwritten | None = None
-        self._lock = threading.RLock()
 
     @Lazy
     def pipeline(self) -> Pipeline:
@@ -57,7 +56,7 @@ class Wiring:
     @property
     def handwritten(self) -> Handwritten:
         """The conversations of loops that are written by hand; made when first asked for."""
-        with self._lock:
+        with runtime.unforked():
             if self.conversations is None:
                 from otel_loopguard.instrumentation.handwritten import (  # noqa: PLC0415
                     Handwritten,
@@ -106,7 +105,6 @@ class Wiring:
 
     def after_fork(self) -> None:
         """In a forked child: other threads are gone, what they held is not."""
-        self._lock = threading.RLock()
         if self.conversations is not None:
             self.conversations.after_fork()
         self.attachment.after_fork()
