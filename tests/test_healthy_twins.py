@@ -18,7 +18,6 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool
-from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from opentelemetry.sdk.metrics import MeterProvider
@@ -31,6 +30,7 @@ from opentelemetry.trace import StatusCode
 import otel_loopguard as loopguard
 from examples.scripted_model import Call, Message, Reply, Scenario, ScriptedModel, Tool, Turn
 from examples.scripted_model.scenarios import scenario_named
+from tests.chat_models import chat_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -261,10 +261,6 @@ async def anthropic_messages(twin: str, shop: Shop, base_url: str, *, is_async: 
 
 def langchain_tools(shop: Shop) -> list[StructuredTool]:
     return [StructuredTool.from_function(tool, name=name) for name, tool in shop.tools.items()]
-
-
-def chat_model(twin: str, base_url: str) -> ChatOpenAI:
-    return ChatOpenAI(model=twin, base_url=base_url, api_key="unused")
 
 
 async def langchain_agent(twin: str, shop: Shop, base_url: str, *, is_async: bool) -> None:

@@ -19,7 +19,6 @@ import openai
 import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import tool as langchain_tool
-from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from opentelemetry import trace
@@ -36,10 +35,13 @@ from opentelemetry.trace import Status, StatusCode
 
 import otel_loopguard as loopguard
 from examples.scripted_model import Reply, ScriptedModel, Turn, WireError
+from tests.chat_models import chat_model
 from tests.receiver import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from langchain_openai import ChatOpenAI
 
 pytestmark = [
     # LangChain keeps its HTTP clients for ever.
@@ -246,13 +248,7 @@ THREAD: Any = {
 
 
 def _model(base_url: str, scenario: str) -> ChatOpenAI:
-    return ChatOpenAI(
-        model=scenario,
-        base_url=base_url,
-        api_key="unused",  # pyright: ignore[reportArgumentType]
-        max_retries=0,
-        model_kwargs={"user": USER},
-    )
+    return chat_model(scenario, base_url, model_kwargs={"user": USER})
 
 
 def langchain_agent(base_url: str) -> None:

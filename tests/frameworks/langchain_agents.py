@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
+from tests.chat_models import chat_model
 from tests.frameworks.support import KEY, USER
 
 try:
@@ -28,6 +28,8 @@ except ImportError:  # before langchain 1.0
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from langchain_openai import ChatOpenAI
 
     from examples.scripted_model import ScriptedModel
 
@@ -55,7 +57,7 @@ def left_clients_are_collected() -> Iterator[None]:
 
 def chat(server: ScriptedModel, model: str, **options: Any) -> ChatOpenAI:
     """A chat model that asks the scripted one."""
-    return ChatOpenAI(model=model, base_url=server.base_url, api_key=KEY, max_retries=0, **options)
+    return chat_model(model, server.base_url, api_key=KEY, **options)
 
 
 @tool

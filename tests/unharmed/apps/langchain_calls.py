@@ -10,8 +10,8 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException, tool
 
+from tests.chat_models import chat_model
 from tests.unharmed.apps import odd
-from tests.unharmed.apps.chat_model import chat_model
 from tests.unharmed.apps.said import ashow, given, show
 
 LARGE = "x" * 10_000_000

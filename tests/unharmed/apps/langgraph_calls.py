@@ -14,8 +14,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
 
+from tests.chat_models import chat_model
 from tests.unharmed.apps import odd
-from tests.unharmed.apps.chat_model import chat_model
 from tests.unharmed.apps.said import ashow, given, show
 
 
