@@ -50,18 +50,7 @@ def held_back(case: Mapping[str, Any]) -> list[tuple[int, str]]:
     return held
 
 
-BACKS_OFF = "rockbot-248-lazy-connect"
-"""Three equal failures with growing pauses, and then the answer: a known false alarm."""
-known = pytest.mark.xfail(reason="a retry that backs off is taken for a storm", strict=True)
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(each, id=each["id"], marks=known if each["id"] == BACKS_OFF else ())
-        for each in QUIET
-    ],
-)
+@pytest.mark.parametrize("case", [pytest.param(each, id=each["id"]) for each in QUIET])
 def test_nothing_is_held_back_in_healthy_work(case: dict[str, Any]) -> None:
     assert held_back(case) == []
 

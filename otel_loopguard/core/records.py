@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from otel_loopguard.core.model import FAILED
+
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Severity, SpanRef, Step
     from otel_loopguard.core.returned import Returned
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
 MAX_STREAK_ARGS: Final = 8
 WAIT_NS: Final = 15_000_000_000
 WAIT_WEIGHT: Final = 0.15
+BACKOFF_NS: Final = 1_000_000_000
+"""A shorter pause before another try is none."""
+GROWN: Final = 1.3
+"""A pause that is so many times as long as all before has grown."""
+BACKOFF_WEIGHT: Final = 0.25
+"""What a failure counts that came after a pause which has grown."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -80,8 +88,16 @@ class Moment(NamedTuple):
 
     def waited(self, step: Step, earlier: Moment) -> bool:
         """Whether `step`, which is now, started long after the earlier one, and no model worked."""
-        gap = step.start_ns - earlier.end_ns - (self.model_ns - earlier.model_ns)
-        return gap >= WAIT_NS and earlier.end_ns > 0
+        return self.pause(step, earlier) >= WAIT_NS
+
+    def pause(self, step: Step, earlier: Moment) -> int:
+        """How long before `step`, which is now, nobody worked since the earlier one; 0 if unknown.
+
+        Nanoseconds; less than 0 where the two overlap.
+        """
+        if earlier.end_ns <= 0:
+            return 0
+        return step.start_ns - earlier.end_ns - (self.model_ns - earlier.model_ns)
 
 
 @dataclass(slots=True)
@@ -191,10 +207,11 @@ class Streak:
         key: what has to stay equal: a result's digest, or a class of error.
         progress, epoch: what those of the run have to be still.
         count: how often; a parallel round counts once, each attempt at one call counts.
-        weight: `count`, less for what came after a wait or after news.
+        weight: `count`, less for what came after a wait or after news, or from one who backs off.
         args: up to eight of the different arguments that led there.
         texts: up to eight of the results' different digests.
         named: what the arguments named.
+        pause: the longest pause between two of them.
     """
 
     first: Moment
@@ -207,17 +224,32 @@ class Streak:
     args: tuple[str | None, ...]
     texts: tuple[str | None, ...]
     named: Named | None = None
+    pause: int = 0
 
     def extend(self, step: Step, now: Moment, weight: float, *, again: bool) -> None:
         """The tool came to the same end once more, which counts `weight` or less."""
         if again or now.iteration != self.latest.iteration:
             self.count += 1
-            self.weight += weight * (WAIT_WEIGHT if now.waited(step, self.latest) else 1.0)
+            self.weight += weight * self._pace(step, now)
         self.latest = now
         if step.args_key not in self.args and len(self.args) < MAX_STREAK_ARGS:
             self.args += (step.args_key,)
         if step.result_key not in self.texts and len(self.texts) < MAX_STREAK_ARGS:
             self.texts += (step.result_key,)
+
+    def _pace(self, step: Step, now: Moment) -> float:
+        """What a step counts for the pause before it.
+
+        Who tries the same again after a failure, each time after a longer pause, backs off.
+        """
+        pause, longest = now.pause(step, self.latest), self.pause
+        self.pause = max(pause, longest)
+        if pause >= WAIT_NS:
+            return WAIT_WEIGHT
+        failed = step.outcome in FAILED or step.error is not None
+        tries = failed and self.args in ((), (step.args_key,))
+        grown = tries and 0 < longest * GROWN <= pause and pause >= BACKOFF_NS
+        return BACKOFF_WEIGHT if grown else 1.0
 
 
 @dataclass(slots=True)

@@ -19,8 +19,9 @@ class RetryStorm:
 
     For the same arguments the class of the failure counts, not its text. Different arguments are
     another try: they have to fail more often, and more so if the texts differ too. Attempts
-    of one call count each; one that waited counts less. Refusals, unknown tools and arguments that
-    do not fit are patterns of their own.
+    of one call count each; one that waited, or waited longer than before, counts less, and who calls
+    a tool to wait in between has more time. Refusals, unknown tools and arguments that do not fit
+    are patterns of their own.
     Models that do not answer are one tool, whichever they are: clients ask again by themselves.
     Catches: a refused connection three times with the same arguments; a rate limit that seven
     models in a row run into.
@@ -40,6 +41,8 @@ class RetryStorm:
     )
     model_warning: int = field(default=7, metadata={"doc": "models that do not answer: warning"})
     model_critical: int = field(default=14, metadata={"doc": "models that do not answer: critical"})
+    poll_warning: int = field(default=10, metadata={"doc": "failures, waits between: warning"})
+    poll_critical: int = field(default=20, metadata={"doc": "failures, waits between: critical"})
 
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
@@ -54,6 +57,8 @@ class RetryStorm:
         if step.kind is Kind.MODEL:
             limits = (self.model_warning, self.model_critical)
             action, how = "model", "without an answer between"
+        elif episode.consecutive == 1 and episode.polls(2):
+            limits = (self.poll_warning, self.poll_critical)
         elif equal:
             limits = (self.warning, self.critical)
         elif not alike:
