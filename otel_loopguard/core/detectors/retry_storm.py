@@ -19,9 +19,9 @@ class RetryStorm:
 
     For the same arguments the class of the failure counts, not its text. Different arguments are
     another try: they have to fail more often, and more so if the texts differ too. Attempts
-    of one call count each; one that waited, or waited longer than before, counts less, and who calls
-    a tool to wait in between has more time. Refusals, unknown tools and arguments that do not fit
-    are patterns of their own.
+    of one call count each; one that waited, or waited longer than before, counts less, and who
+    calls a tool to wait in between has more time. Refusals, unknown tools and arguments that do not
+    fit are patterns of their own.
     Models that do not answer are one tool, whichever they are: clients ask again by themselves.
     Catches: a refused connection three times with the same arguments; a rate limit that seven
     models in a row run into.
