@@ -70,10 +70,11 @@ class Change(NamedTuple):
     shortens: bool = False
 
 
-def possible(scene: Scene) -> frozenset[Remedy]:
-    """What can be done about a loop in a request."""
+def possible(scene: Scene, *, asks: bool = False) -> frozenset[Remedy]:
+    """What can be done about a loop in a request; with `asks`, a human can be asked before it."""
+    human = frozenset({Remedy.ESCALATE_TO_HUMAN} if asks else ())
     if not scene.takes_words:
-        return frozenset()
+        return human
     more = {
         Remedy.INJECT_OBJECTIVE_ANCHOR: scene.objective,
         Remedy.REINJECT_CONSTRAINTS: scene.constraints,
@@ -83,7 +84,7 @@ def possible(scene: Scene) -> frozenset[Remedy]:
         Remedy.SUMMARISE_CONTEXT: scene.is_whole,
         Remedy.RESET_CONTEXT: scene.is_whole,
     }
-    return _WORDS.union(remedy for remedy, there in more.items() if there)
+    return human.union(_WORDS, (remedy for remedy, there in more.items() if there))
 
 
 def change_for(

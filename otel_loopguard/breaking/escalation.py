@@ -1,4 +1,4 @@
-"""Asking a human before something that cannot be undone. No answer is a no."""
+"""Asking a human whether something may be done, or a run may go on. No answer is a no."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def terminal(
 
     async def ask(request: Request, /) -> bool:
         who = f"{request.agent} ({request.run_id})" if request.agent else request.run_id
-        prompt = f"{request.evidence}\nMay {who} call {request.tool}? [y/N] "
+        what = "go on" if request.tool is None else f"call {request.tool}"
+        prompt = f"{request.evidence}\nMay {who} {what}? [y/N] "
         line = await in_thread(lambda: read(prompt))
         return line.strip().lower() in yes
 

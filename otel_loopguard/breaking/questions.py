@@ -19,20 +19,21 @@ class Request:
     Attributes:
         run_id: the run, as `loopguard.run_id` says it.
         agent: the agent's name, if known.
-        tool: the tool that is about to be called.
+        tool: the tool that is about to be called; None where it is asked whether the run may go on
+            at all.
         pattern: the deadlock that made the guard ask, if one did.
         evidence: one sentence on why.
     """
 
     run_id: str
     agent: str | None
-    tool: str
+    tool: str | None
     pattern: Pattern | None
     evidence: str
 
 
 class Verdict(str, Enum):
-    """How an escalation ended. Only `APPROVED` lets the call run."""
+    """How an escalation ended. Only `APPROVED` lets the call, or the run, go on."""
 
     APPROVED = "approved"
     REFUSED = "refused"

@@ -17,6 +17,7 @@ from otel_loopguard.core.recovery import (
     BY_NOTE,
     CORRECTION,
     END,
+    HUMAN,
     LADDERS,
     Climb,
     Level,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from otel_loopguard.core.model import Finding
     from otel_loopguard.core.recovery import Remedy
 
+_VERDICTS: Final = {END: Verdict.HALT, HUMAN: Verdict.ASK}
 SEVERAL: Final = 3
 """Who is in so many kinds of loops at once needs a human."""
 
@@ -48,7 +50,7 @@ def advise(
         standing: the loops that stand in the run.
         can: what this request allows to be done; the run can always be stopped.
         mode: what to do about the loops of a pattern.
-        asked: whether a human is asked before the next call of a tool, so that this is no end yet.
+        asked: whether a human is asked about what a tool does.
     """
     climbs = standing.climbs
     moves, known = standing.advised
@@ -61,17 +63,31 @@ def advise(
         progress, chosen = climbs.of(finding.identity), mode(finding.pattern)
         if chosen is Action.OBSERVE or not climbs.goes_on(progress):
             continue
-        human = several or _is_forbidden(finding)
+        by_human = asked(finding.action)
+        human = several or by_human or _is_forbidden(finding)
         climbed = _due(finding, progress, can, chosen, human=human)
-        if climbed is not None and climbed.rung is END and asked(finding.action):
-            continue
-        if climbed is not None:
-            progress.take(climbed, climbs.turn)
-            verdict = Verdict.HALT if climbed.rung is END else Verdict.NUDGE
-            decision = Decision(verdict, finding, finding_id, progress.nth, chosen, climb=climbed)
-            break
+        if climbed is None or (by_human and progress.hooked and climbed.rung.level is Level.STOP):
+            continue  # before the next call of the tool itself somebody is asked
+        progress.take(climbed, climbs.turn)
+        verdict = _VERDICTS.get(climbed.rung, Verdict.NUDGE)
+        decision = Decision(verdict, finding, finding_id, progress.nth, chosen, climb=climbed)
+        break
     standing.advised = (climbs.moves, decision)
     return decision
+
+
+def answered(standing: Standing, decision: Decision, *, allowed: bool) -> None:
+    """A human was asked about a request; the same is given to whoever sends it again.
+
+    With a yes the run has one more step of grace.
+    """
+    if decision.finding is None:
+        return
+    if allowed:
+        progress = standing.climbs.of(decision.finding.identity)
+        progress.notes = min(progress.notes, GRACE - 1)
+    said = GO if allowed else decision._replace(verdict=Verdict.HALT)
+    standing.advised = (standing.climbs.moves, said)
 
 
 def _is_forbidden(finding: Finding) -> bool:
@@ -97,8 +113,8 @@ def _due(
     climbed = climb(pattern, progress.passed, can, tried=progress.tried, asks=human)
     if climbed.rung.level is Level.STEER:
         return climbed
-    ends = climbed.rung is END
-    early = ends and progress.nth < GRACE and finding.severity is not Severity.CRITICAL
+    ends, stops = climbed.rung is END, climbed.rung.level is Level.STOP
+    early = stops and progress.nth < GRACE and finding.severity is not Severity.CRITICAL
     if mode is not Action.NUDGE and not early and not (ends and progress.notes):
         return climbed
     if progress.notes:

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.action import Action
-from otel_loopguard.core.advice import advise
+from otel_loopguard.core.advice import advise, answered
 from otel_loopguard.core.alerts import said_in_round
 from otel_loopguard.core.closing import Closing, close_all
 from otel_loopguard.core.decision import GO, Decision, asked_about, let_stand
@@ -206,6 +206,13 @@ class Guard:
         with self._lock:
             asked = self._declared.irreversible if asks else _never
             return advise(episode.standing, able, self._mode, asked)
+
+    def answer(self, run: str, decision: Decision, *, allowed: bool) -> None:
+        """A human was asked about a request: whether the run may go on."""
+        episode = self._runs.get(run)
+        if episode is not None and episode.standing is not None:
+            with self._lock:
+                answered(episode.standing, decision, allowed=allowed)
 
     def relent(self, run: str) -> None:
         """What stands in a run is over: its application brings it to an end by itself."""

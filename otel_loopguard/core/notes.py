@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     Phrase = Literal[
         "held",
         "final",
-        "approved",
-        "refused",
         "left_out",
         "calls",
         "schema",
@@ -137,9 +135,6 @@ _PHRASES: Final[Mapping[str, Mapping[Phrase, str]]] = {
         "held": "This call was not made: ",
         "final": "Tools cannot be called any more. Answer now with what you have, and say what is "
         "missing.",
-        "approved": "A person was asked about the calls that were turned down, and allows it.",
-        "refused": "A person was asked about the calls that were turned down, and does not allow "
-        "it. Say so, and end.",
         "left_out": "{count} earlier messages are left out here.",
         "calls": "Calls made in them: {calls}.",
         "schema": "Call a tool as its schema says.",
@@ -150,9 +145,6 @@ _PHRASES: Final[Mapping[str, Mapping[Phrase, str]]] = {
         "held": "Dieser Aufruf wurde nicht ausgeführt: ",
         "final": "Werkzeuge können nicht mehr aufgerufen werden. Antworte jetzt mit dem, was "
         "vorliegt, und sage, was fehlt.",
-        "approved": "Ein Mensch wurde zu den abgelehnten Aufrufen gefragt und erlaubt sie.",
-        "refused": "Ein Mensch wurde zu den abgelehnten Aufrufen gefragt und erlaubt sie nicht. "
-        "Sage das, und höre auf.",
         "left_out": "{count} frühere Nachrichten sind hier weggelassen.",
         "calls": "Darin wurde aufgerufen: {calls}.",
         "schema": "Rufe Werkzeuge so auf, wie ihr Schema es sagt.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from otel_loopguard.core.action import Action
 from otel_loopguard.core.decision import DeadlockError, Verdict
 from otel_loopguard.core.model import Pattern
+from otel_loopguard.instrumentation.asking import Asked
 from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk.scope import brief_of
@@ -51,21 +52,24 @@ def advised(wired: Wiring, call: ModelCall, make: Callable[[Brief | None, str], 
         make: makes the draft of the request; only asked where the run is in a loop.
 
     Returns:
-        What `Draft.changed` gives; `Held` where the run is stopped and nothing is sent.
+        What `Draft.changed` gives; `Held` where the run is stopped and nothing is sent, or a human
+        is to say whether it is.
     """
     pipeline, run = wired.pipeline, call.run
     if not run.id or not pipeline.guard.decides:
         return None
     settings, brief, drafts = pipeline.settings, brief_of(run), list["Draft"]()
 
+    asker = pipeline.asker(run)
+
     def can() -> frozenset[Remedy] | None:
         from otel_loopguard.breaking.counsel import possible  # noqa: PLC0415 - seldom needed
 
         drafts.append(make(brief, settings.note_language))
-        return possible(drafts[0].scene) if drafts[0].goes_on else None
+        scene = drafts[0].scene
+        return possible(scene, asks=asker is not None) if drafts[0].goes_on else None
 
-    asks = pipeline.asker(run) is not None
-    decision = pipeline.guard.advise(run.id, can, asks=asks)
+    decision = pipeline.guard.advise(run.id, can, asks=asker is not None)
     if decision.verdict is Verdict.GO:
         return _reminded(call, make, brief, settings)
     if decision.shadow:
@@ -73,6 +77,8 @@ def advised(wired: Wiring, call: ModelCall, make: Callable[[Brief | None, str], 
         return None
     if decision.verdict is Verdict.HALT:
         return _stopped(wired, call, decision)
+    if asker is not None and decision.verdict is Verdict.ASK and decision.finding is not None:
+        return Asked(wired, call, decision, decision.finding, asker)
     changed = drafts[0].changed(_change(decision, drafts[0], settings))
     call.advise(decision)
     return changed

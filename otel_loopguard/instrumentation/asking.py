@@ -1,4 +1,4 @@
-"""A tool call that waits for a human. Whatever goes wrong meanwhile is a no."""
+"""What waits for a human: a tool call, or a request. Whatever goes wrong meanwhile is a no."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import trace
 
 from otel_loopguard.breaking.questions import Request, Verdict
-from otel_loopguard.core.decision import UNANSWERED, DeadlockError, Why
+from otel_loopguard.core.decision import STOPPED, UNANSWERED, DeadlockError, Why
 from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.runtime import guarded
 from otel_loopguard.sdk import attributes as names
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     from otel_loopguard.breaking.questions import Asker
     from otel_loopguard.core.decision import Decision
+    from otel_loopguard.core.guard import Guard
     from otel_loopguard.core.model import Finding
     from otel_loopguard.instrumentation.drive import Scope
+    from otel_loopguard.instrumentation.models import ModelCall
     from otel_loopguard.instrumentation.tools import ToolCall
     from otel_loopguard.instrumentation.wiring import Wiring
 
@@ -35,7 +37,7 @@ class _Wait:
 
 
 class Asked(Held):
-    """A tool call that a human decides on before it is made.
+    """A call that a human decides on before it is made.
 
     Args:
         wired: where it is told.
@@ -43,29 +45,31 @@ class Asked(Held):
         decision: why somebody is asked.
         finding: the loop.
         asker: who is asked, and for how long.
-        refuse: makes what stands in for the call, given why it is not made.
+        tool: the tool that is about to be called, if it is that.
     """
 
-    __slots__ = ("_asker", "_call", "_decision", "_finding", "_held", "_made", "_refuse", "_wired")
+    __slots__ = ("_asker", "_call", "_decision", "_finding", "_held", "_made", "_tool", "_wired")
 
     def __init__(
         self,
         wired: Wiring,
-        call: ToolCall,
+        call: ToolCall | ModelCall,
         decision: Decision,
         finding: Finding,
         asker: Asker,
-        refuse: Callable[[Decision], Held],
+        tool: str | None = None,
     ) -> None:
         super().__init__(None, None)
-        self._wired, self._call, self._asker = wired, call, asker
-        self._decision, self._finding, self._refuse = decision, finding, refuse
+        self._wired, self._call, self._asker, self._tool = wired, call, asker, tool
+        self._decision, self._finding = decision, finding
         self._made: Callable[[Any], Scope] = _as_it_is
         self._held: Callable[[Held], Held] = _as_it_is
 
-    def then(self, made: Callable[[ToolCall], Scope], held: Callable[[Held], Held]) -> Asked:
+    def then(
+        self, made: Callable[[Any], Scope], held: Callable[[Held], Held] | None = None
+    ) -> Asked:
         """Have a framework's own scope made of the call, or of what stands in for it."""
-        self._made, self._held = made, held
+        self._made, self._held = made, held or _as_it_is
         return self
 
     def settled(self) -> Scope | Held:
@@ -89,7 +93,7 @@ class Asked(Held):
 
     def _request(self) -> Request:
         run, finding = self._call.run, self._finding
-        return Request(run.id, run.agent, self._call.name, finding.pattern, finding.evidence)
+        return Request(run.id, run.agent, self._tool, finding.pattern, finding.evidence)
 
     @contextmanager
     def _waiting(self) -> Generator[_Wait]:
@@ -109,34 +113,71 @@ class Asked(Held):
         around = None
         if run.span.get_span_context().is_valid:
             around = trace.set_span_in_context(run.span)
-        attributes = names.escalation_attributes(self._decision, finding, run, self._call.name)
+        attributes = names.escalation_attributes(self._decision, finding, run, self._tool)
         tracer = self._wired.pipeline.tracer
         return tracer.start_span(names.ESCALATION, around, attributes=attributes)
 
     @guarded("end of an escalation")
     def _tell(self, verdict: Verdict) -> None:
-        call, guard = self._call, self._wired.pipeline.guard
         if verdict is Verdict.APPROVED:
-            call.allow(self._decision)
+            self._remember(self._wired.pipeline.guard, allowed=True)
+            self._call.allow(self._decision)
             return
-        guard.refuse(call.run.id, call.name, call.args_key, self._decision)
-        call.hold(self._decision, verdict)
+        self._remember(self._wired.pipeline.guard, allowed=False)
+        self._call.hold(self._decision, verdict)
 
     def _end(self, verdict: Verdict) -> Scope | Held:
-        call, decision = self._call, self._decision
+        call = self._call
         self._tell(verdict)
         if verdict is Verdict.APPROVED:
             call.start_ns = time.time_ns()  # to have waited is no work of the tool
             return self._made(call)
-        if verdict is Verdict.TIMEOUT:
-            run = call.run
-            error = DeadlockError(self._finding, decision.finding_id, run.id, UNANSWERED)
-            held = Held(None, error)
-        else:
-            held = self._refuse(decision._replace(why=Why.REFUSED))
+        held = self._stopped(UNANSWERED) if verdict is Verdict.TIMEOUT else self._refused()
         if held.error is not None:
             self._wired.stop(call.run, held.error)
         return self._held(held)
+
+    def _stopped(self, reason: str) -> Held:
+        finding_id, run = self._decision.finding_id, self._call.run
+        return Held(None, DeadlockError(self._finding, finding_id, run.id, reason))
+
+    def _remember(self, guard: Guard, *, allowed: bool) -> None:
+        """Have the guard know what was said."""
+        guard.answer(self._call.run.id, self._decision, allowed=allowed)
+
+    def _refused(self) -> Held:
+        """What stands in for the call after a no."""
+        return self._stopped(STOPPED)
+
+
+class AskedCall(Asked):
+    """A call of a tool: after a no the model is told so.
+
+    Args:
+        wired, call, decision, finding, asker: as for `Asked`.
+        refuse: makes what stands in for the call, given why it is not made.
+    """
+
+    __slots__ = ("_args_key", "_refuse")
+
+    def __init__(
+        self,
+        wired: Wiring,
+        call: ToolCall,
+        decision: Decision,
+        finding: Finding,
+        asker: Asker,
+        refuse: Callable[[Decision], Held],
+    ) -> None:
+        super().__init__(wired, call, decision, finding, asker, call.name)
+        self._args_key, self._refuse = call.args_key, refuse
+
+    def _remember(self, guard: Guard, *, allowed: bool) -> None:
+        if not allowed:
+            guard.refuse(self._call.run.id, self._call.name, self._args_key, self._decision)
+
+    def _refused(self) -> Held:
+        return self._refuse(self._decision._replace(why=Why.REFUSED))
 
 
 def _as_it_is(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from otel_loopguard.instrumentation import drive
 from otel_loopguard.instrumentation.advising import advised
+from otel_loopguard.instrumentation.asking import Asked
 from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.instrumentation.raw import WatchedRaw, body_of, is_raw
 from otel_loopguard.instrumentation.streams import is_stream, read_along
@@ -139,11 +140,15 @@ class _Exchange:
 
     def take(self, advice: Any) -> None:
         """What becomes of the request."""
-        if isinstance(advice, Held):
-            self.held = advice
-            self._turn.drop()
-        else:
+        if not isinstance(advice, Held):
             self._sent = advice
+            return
+        self._turn.drop()
+        self.held = advice.then(self._resumed) if isinstance(advice, Asked) else advice
+
+    def _resumed(self, _: object) -> _Exchange:
+        self._turn.resume()
+        return self
 
     def send(self, post: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the client's method, with what is sent instead."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.decision import DeadlockError, Verdict, Why
 from otel_loopguard.core.notes import held_note
 from otel_loopguard.core.whys import why_note
-from otel_loopguard.instrumentation.asking import Asked
+from otel_loopguard.instrumentation.asking import AskedCall
 from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.runtime import guarded
 
@@ -44,7 +44,7 @@ def decided(wired: Wiring, call: ToolCall, instead: Callable[[str], object]) -> 
     asker = pipeline.asker(run) if decision.verdict is Verdict.ASK else None
     if asker is not None:
         refuse = partial(_refused, pipeline, run, finding, instead)
-        return Asked(wired, call, decision, finding, asker, refuse)
+        return AskedCall(wired, call, decision, finding, asker, refuse)
     held = held_by(pipeline, run, decision, finding, instead)
     if held is None:
         return call

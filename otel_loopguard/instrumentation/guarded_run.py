@@ -60,7 +60,8 @@ def run_guarded(
         final: gives an answer with what there is, out of the partial context. It is called once,
             where a limit or a deadlock ended the run; what it gives is the output, without success.
             A hook that raises is logged, and gives None.
-        escalate: who is asked about irreversible calls in this run, in place of the setting.
+        escalate: who is asked about irreversible calls in this run, and whether it may go on, in
+            place of the setting.
         escalate_timeout_s: after how many seconds no answer is a no.
 
     Returns:

@@ -195,6 +195,10 @@ class Handwritten:
         """Whether a turn ends now, and had not ended before."""
         return self._turns.pop(id(turn), None) is not None
 
+    def resume(self, turn: Turn) -> None:
+        """A turn that ended goes on."""
+        self._turns[id(turn)] = turn
+
     def later(self, task: Callable[[], object], due_ns: int = 0) -> None:
         """Do something at the next model call or tick. Safe wherever garbage is collected.
 

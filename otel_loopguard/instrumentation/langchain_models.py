@@ -9,6 +9,7 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.instrumentation import rounds
 from otel_loopguard.instrumentation.advising import advised
 from otel_loopguard.instrumentation.agents import new_run_id
+from otel_loopguard.instrumentation.asking import Asked
 from otel_loopguard.instrumentation.held import Held
 from otel_loopguard.instrumentation.langchain_values import text_in, thought_in
 from otel_loopguard.runtime import guarded
@@ -74,6 +75,8 @@ class ModelRun:
             return Messages(model, given, brief, language)
 
         advice = advised(wired, self._call, draft)
+        if isinstance(advice, Asked):
+            return advice.then(lambda _: self)
         if isinstance(advice, Held):
             return advice
         if advice is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.trace import SpanKind
 
+from otel_loopguard.breaking.questions import Verdict as Answer
 from otel_loopguard.core.model import MISSING, Kind, Sighting
 from otel_loopguard.dialects import Role
 from otel_loopguard.instrumentation.actions import (
@@ -60,6 +61,7 @@ class ModelCall(Action):
             attributes[names.REQUEST_MODEL] = model
         if run.agent is not None:
             attributes[names.AGENT_NAME] = run.agent
+        self._advice: tuple[Decision, Answer | None] | None = None
         super().__init__(
             pipeline,
             run,
@@ -70,39 +72,50 @@ class ModelCall(Action):
             parent=parent,
             later=later,
         )
-        self._advice: Decision | None = None
         newest_model_call.set(self)
 
-    def advise(self, decision: Decision) -> None:
-        """The request is changed, or in shadow mode would be; told once, however often it is."""
+    def advise(self, decision: Decision, answer: Answer | None = None) -> None:
+        """The request is changed, or in shadow mode would be; told once, however often it is.
+
+        Args:
+            decision: what was decided.
+            answer: how it ended if a human was asked.
+        """
         if not decision.told:
-            self._advice = decision
+            self._advice = decision, answer
             if self.span is not None:
                 self._tell()
+
+    def allow(self, decision: Decision) -> None:
+        """A human was asked, and lets the run go on."""
+        self.advise(decision, Answer.APPROVED)
 
     def remind(self) -> None:
         """The constraints are said again in the request."""
         if self.span is not None:
             self.span.set_attributes(names.REMINDED)
 
-    def hold(self, decision: Decision) -> None:
+    def hold(self, decision: Decision, answer: Answer | None = None) -> None:
         """The request is not sent; that is no step of the run."""
         self.ended = True
         self.showing()
-        self.advise(decision)
+        self.advise(decision, answer)
         self.close(time.time_ns())
 
     def _tell(self) -> None:
         """Tell what was done about a loop, on the span that shows the call if it is open."""
-        decision, self._advice = self._advice, None
-        if decision is not None and decision.finding is not None:
-            tool = decision.finding.action
+        advice, self._advice = self._advice, None
+        if advice is not None and (finding := advice[0].finding) is not None:
+            decision, answer = advice
             span = self.showing()
-            self.pipeline.intervene(self.run, decision, tool, span, context=self.place)
+            self.pipeline.intervene(
+                self.run, decision, finding.action, span, context=self.place, answer=answer
+            )
 
     def _take(self, span: trace.Span) -> None:
         super()._take(span)
         newest_model_span.set(None)  # it surrounds no call that comes while it is still open
+        self._tell()  # it may be over before the call is
 
     @guarded("end of a model call")
     def finish(

@@ -113,8 +113,12 @@ class Turn:
             self._respond(response)
 
     def drop(self) -> None:
-        """The request is not sent."""
+        """The request is not sent, or not yet."""
         self._handwritten.settle(self)
+
+    def resume(self) -> None:
+        """The request is sent after all."""
+        self._handwritten.resume(self)
 
     def fail(self, error: BaseException, response: ModelResponse | None = None) -> None:
         """The call raised; `response` is what had come until then."""

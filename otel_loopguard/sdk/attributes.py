@@ -184,16 +184,17 @@ def intervention_attributes(
 
 
 def escalation_attributes(
-    decision: Decision, finding: Finding, run: Run, action: str
+    decision: Decision, finding: Finding, run: Run, action: str | None
 ) -> Attributes:
     """What the span of a question to a human says from its start on; never what it is about."""
     attributes: Attributes = {
         RUN_ID: run.id,
-        TOOL_NAME: action,
         PATTERN: finding.pattern.value,
         SEVERITY: finding.severity.label,
         FINDING_ID: decision.finding_id,
     }
+    if action is not None:
+        attributes[TOOL_NAME] = action
     if run.agent is not None:
         attributes[AGENT_NAME] = run.agent
     return attributes

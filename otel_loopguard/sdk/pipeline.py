@@ -32,7 +32,8 @@ class Listener(Protocol):
     """Hears what is seen of one run, and of the runs nested in it.
 
     Attributes:
-        asker: who is asked about irreversible calls in it; None for whom the settings name.
+        asker: who is asked about irreversible calls in it, and whether it may go on; None for whom
+            the settings name.
     """
 
     asker: Asker | None
@@ -108,7 +109,7 @@ class Pipeline:
         return seen
 
     def asker(self, run: Run) -> Asker | None:
-        """Who is asked about irreversible calls in a run, if anybody is."""
+        """Who is asked about a run that is in trouble, if anybody is."""
         if self.listeners:
             for around in with_outer(run):
                 listener = self.listeners.get(around.id)

@@ -143,7 +143,7 @@ class Settings:
         default=None,
         env="OTEL_LOOPGUARD_ESCALATE",
         form=callers.ASKER,
-        doc="who is asked about irreversible calls; unset, nobody is",
+        doc="who is asked about irreversible calls, and whether a run may go on; unset, nobody is",
     )
     escalate_timeout_s: int = _setting(
         default=300,

@@ -283,11 +283,122 @@ def test_a_pattern_that_is_only_observed_is_left_alone() -> None:
     assert set(rungs(guard, [[model()]] * 9)) == {""}
 
 
-def test_where_a_human_is_asked_before_the_next_call_the_run_goes_on_until_then() -> None:
-    for asks, verdict in ((True, Verdict.GO), (False, Verdict.HALT)):
-        guard = guard_that(tools={"search": Traits(irreversible=True)})
-        rungs(guard, loop(REFUSED, 5))
-        assert guard.advise("run", frozenset, asks=asks).verdict is verdict
+def refused(guard: Guard, times: int, **more: object) -> None:
+    """The model asks for a call that is refused, and again."""
+    for lap in loop(call(result="no", outcome=Outcome.REFUSED)._replace(**more), times):  # type: ignore[arg-type]
+        asked(guard)
+        for sighting in lap:
+            guard.observe("run", sighting)
+
+
+IRREVERSIBLE = {"search": Traits(irreversible=True)}
+
+
+@pytest.mark.parametrize(
+    ("source", "asks", "verdict"),
+    [
+        (Source.HOOK, True, Verdict.GO),
+        (SEEN, True, Verdict.ASK),
+        (Source.HOOK, False, Verdict.ASK),
+        (SEEN, False, Verdict.ASK),
+    ],
+)
+def test_where_a_human_is_asked_before_the_next_call_the_run_goes_on_until_then(
+    source: Source, asks: bool, verdict: Verdict
+) -> None:
+    guard = guard_that(tools=IRREVERSIBLE)
+    refused(guard, 5, source=source)
+    assert guard.advise("run", lambda: ALL, asks=asks).verdict is verdict
+    guard = guard_that()
+    refused(guard, 5, source=source)
+    assert guard.advise("run", lambda: ALL, asks=True).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_human_is_asked_before_a_run_ends_whose_calls_cannot_be_undone(asks: bool) -> None:
+    """Where nobody can ask before the calls themselves."""
+    guard = guard_that(tools=IRREVERSIBLE)
+    said: list[str] = []
+    for lap in loop(seen()):
+        decision = guard.advise("run", lambda: ALL, asks=asks)
+        said.append("" if decision.climb is None else decision.climb.rung.remedy.value)
+        if decision.verdict is Verdict.ASK:
+            guard.answer("run", decision, allowed=True)
+        for sighting in lap:
+            guard.observe("run", sighting)
+    steps = ["inject_correction", "force_final_answer", *["escalate_to_human"] * asks, "end_run"]
+    assert said[3 : 3 + len(steps)] == steps
+    assert all(each == "end_run" for each in said[3 + len(steps) :])
+
+
+def test_who_cannot_ask_anybody_says_that_a_human_was_passed_over() -> None:
+    guard = guard_that()
+    refused(guard, 5)
+    decision = asked(guard, ALL - {Remedy.ESCALATE_TO_HUMAN})
+    assert decision.verdict is Verdict.HALT
+    assert decision.climb is not None
+    assert decision.climb.skipped == (Remedy.ESCALATE_TO_HUMAN,)
+
+
+def test_a_human_is_asked_once_and_a_yes_is_one_step_of_grace() -> None:
+    guard = guard_that()
+    refused(guard, 5)
+    question = asked(guard)
+    assert question.verdict is Verdict.ASK
+    guard.answer("run", question, allowed=True)
+    assert asked(guard).verdict is Verdict.GO, "it is sent again"
+    refused(guard, 1)
+    assert asked(guard).verdict is Verdict.HALT
+
+
+def test_after_a_no_the_request_is_never_sent() -> None:
+    guard = guard_that()
+    refused(guard, 5)
+    question = asked(guard)
+    guard.answer("run", question, allowed=False)
+    for _ in range(3):
+        again = asked(guard)
+        assert (again.verdict, again.told) == (Verdict.HALT, True)
+        assert again.finding == question.finding
+
+
+def test_a_yes_is_one_more_note_where_calls_are_held_back() -> None:
+    """There it is the call itself that ends the run, if nobody is asked before."""
+    guard = guard_that()
+    key = guard.fingerprinter.of_args(call().args)
+    for _ in range(4):
+        guard.observe("run", call())
+    for _ in range(2):
+        held = guard.decide("run", "search", key)
+        assert held.verdict is Verdict.NUDGE
+    guard.answer("run", held, allowed=True)
+    verdicts = [guard.decide("run", "search", key).verdict for _ in range(2)]
+    assert verdicts == [Verdict.NUDGE, Verdict.HALT]
+
+
+def test_a_yes_for_the_run_is_none_for_a_call_that_cannot_be_undone() -> None:
+    guard = guard_that(tools={"pay": Traits(irreversible=True)})
+    refused(guard, 5)
+    question = guard.advise("run", lambda: ALL, asks=True)
+    guard.answer("run", question, allowed=True)
+    key = guard.fingerprinter.of_args({"bill": 7})
+    assert guard.decide("run", "pay", key, asks=True).verdict is Verdict.ASK
+
+
+def test_an_answer_that_comes_too_late_changes_nothing() -> None:
+    guard = guard_that()
+    refused(guard, 5)
+    question = asked(guard)
+    guard.answer("another run", question, allowed=False)
+    guard.end("run", "closed")
+    guard.answer("run", question, allowed=False)
+    assert asked(guard) == GO
+    guard.observe("run", call())
+    guard.answer("run", question, allowed=False)
+    assert asked(guard) == GO
+    refused(guard, 5)
+    guard.answer("run", GO, allowed=False)
+    assert asked(guard).verdict is Verdict.ASK, "nobody was asked anything"
 
 
 def test_a_request_that_is_no_part_of_the_loop_is_let_alone() -> None:

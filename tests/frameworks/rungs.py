@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
+
 import otel_loopguard as loopguard
-from tests.frameworks.breaking import interventions
-from tests.frameworks.support import Conversation, maybe, of
+from tests.frameworks.breaking import (
+    assert_nothing_goes_on,
+    intervention_events,
+    interventions,
+)
+from tests.frameworks.support import Conversation, assert_below, maybe, of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from opentelemetry.sdk.trace import Event
+
+    from examples.scripted_model import ScriptedModel
     from tests.frameworks.support import Said, Telemetry
+
+VERDICT = "loopguard.verdict"
 
 TEXT = [f"Line {n} says what no other line of the notes says: {n * 7919}" for n in range(60)]
 PAGE = "the shelf is empty, and has been so for as long as anybody who works here can remember"
@@ -33,22 +45,71 @@ def fetch(query: str, page: int = 1) -> str:
     raise ConnectionError("connection refused")
 
 
+async def yes() -> bool:
+    """The human allows it."""
+    return True
+
+
+async def no() -> bool:
+    """The human does not."""
+    return False
+
+
+async def silence() -> bool:
+    """The human says nothing."""
+    await asyncio.sleep(600)
+    return True
+
+
+async def broken() -> bool:
+    """The human cannot be told."""
+    raise ConnectionError(PAGE)
+
+
+ANSWERS = {
+    "approved": (yes, None),
+    "refused": (no, "deadlock"),
+    "escalation_timeout": (silence, "escalation_timeout"),
+    "error": (broken, "deadlock"),
+}
+"""What a human may say, by what the telemetry says of it; and why the run is stopped then."""
+answers = pytest.mark.parametrize("answer", ANSWERS)
+
+
 class Deleting:
-    """A tool that refuses until a human has allowed it."""
+    """A tool that refuses until a human has allowed it.
+
+    Args:
+        answer: what the human says.
+        stays: it refuses even then.
+
+    Attributes:
+        asked: what the human was asked.
+        called: set once that was asked.
+        made: how often it was called.
+    """
 
     pattern = "guardrail_loop"
 
-    def __init__(self) -> None:
+    def __init__(self, answer: str = "approved", *, stays: bool = False) -> None:
         self.allowed = False
+        self.asked: list[Any] = []
+        self.called = asyncio.Event()
+        self.made = 0
+        self._answer, self._stays = ANSWERS[answer][0], stays
 
     async def ask(self, request: Any, /) -> bool:
-        """The human, who says yes."""
-        self.allowed = True
-        return True
+        """The human."""
+        self.asked.append(request)
+        self.called.set()
+        self.allowed = await self._answer()
+        return self.allowed
 
     def delete(self, query: str, page: int = 1) -> str:
         """Delete it."""
-        return f"deleted page {page}" if self.allowed else "permission denied"
+        self.made += 1
+        refuses = self._stays or not self.allowed
+        return "permission denied" if refuses else f"deleted page {page}"
 
 
 class Rung(NamedTuple):
@@ -86,6 +147,58 @@ def assert_asked(telemetry: Telemetry, deleting: Deleting) -> None:
     word, human = ("inject_correction", 1), ("escalate_to_human", 3)
     assert told == [(deleting.pattern, *each) for each in (word, word, human)]
     assert [span.name for span in telemetry.spans if "escalation" in span.name] != []
+
+
+def is_answer(event: Event) -> bool:
+    """Whether an event says what a human said."""
+    return VERDICT in (event.attributes or {})
+
+
+async def assert_answered(
+    telemetry: Telemetry,
+    server: ScriptedModel,
+    deleting: Deleting,
+    answer: str,
+    work: Callable[[], Awaitable[Any]],
+    calls: int = 5,
+) -> None:
+    """A human was asked once before a request; without a yes that request was never sent.
+
+    Args:
+        telemetry: where it is told.
+        server: what the model was asked.
+        deleting: the tool, and the human.
+        answer: what the human says.
+        work: what leads there.
+        calls: so many of them are turned down before.
+    """
+    reason = ANSWERS[answer][1]
+    if reason is None:
+        await work()
+    else:
+        with pytest.raises(loopguard.DeadlockError) as stopped:
+            await work()
+        assert stopped.value.reason == reason
+    (request,) = deleting.asked
+    assert (request.tool, request.pattern.value) == (None, deleting.pattern)
+    assert deleting.made == calls + (reason is None)
+    assert len(server.requests) == calls + 2 * (reason is None)
+    told = [event[:3] for event in interventions(telemetry)]
+    word, human = ("inject_correction", 1), ("escalate_to_human", 3)
+    assert told == [(deleting.pattern, *each) for each in (word, word, human)]
+    said = [(event.attributes or {}).get(VERDICT) for event in intervention_events(telemetry)]
+    assert said == [None, None, answer]
+    (wait,) = (span for span in telemetry.spans if span.name == "loopguard.escalation")
+    assert (of(wait, VERDICT), of(wait, "gen_ai.tool.name")) == (answer, None)
+    (agent,) = telemetry.agents
+    assert_below(agent, wait)
+    (asking,) = (span for span in telemetry.chats if any(map(is_answer, span.events)))
+    assert (wait.end_time or 0) <= (asking.end_time or 0)
+    assert (of(asking, "loopguard.intervention") is None) == (reason is None)
+    assert reason in (None, of(agent, "loopguard.end_reason"))
+    assert PAGE not in "".join(span.to_json() for span in telemetry.spans)
+    assert telemetry.open.spans == {}
+    await assert_nothing_goes_on()
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from tests.frameworks.rungs import (
     Agent,
     Deleting,
     Rung,
+    answers,
+    assert_answered,
     assert_asked,
     assert_recovered,
     parameters,
@@ -51,3 +53,18 @@ async def test_who_is_refused_asks_a_human(
         agent.functions = (deleting.delete,)
         assert (await agent.go()).startswith("Finished")
     assert_asked(telemetry, deleting)
+
+
+@answers
+@pytest.mark.parametrize("way", ["create", "stream"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_a_human_says_whether_the_next_request_is_sent(
+    telemetry: Telemetry, server: ScriptedModel, way: str, answer: str, *, is_async: bool
+) -> None:
+    deleting = Deleting(answer)
+    telemetry.instrument(action="break", escalate=deleting.ask, escalate_timeout_s=1)
+    tools = [{"name": "delete", "input_schema": parameters(deleting.delete)}]
+    async with entered(connect(server.base_url, is_async=is_async)) as client:
+        agent = Agent(Messages(), client, "plead", way, most=20, more={"tools": tools})
+        agent.functions = (deleting.delete,)
+        await assert_answered(telemetry, server, deleting, answer, agent.go)

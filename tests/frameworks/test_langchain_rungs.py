@@ -21,7 +21,15 @@ from tests.frameworks.langchain_agents import (
     left_clients_are_collected,  # noqa: F401 - a fixture
     run,
 )
-from tests.frameworks.rungs import RUNGS, Deleting, Rung, assert_asked, assert_recovered
+from tests.frameworks.rungs import (
+    RUNGS,
+    Deleting,
+    Rung,
+    answers,
+    assert_answered,
+    assert_asked,
+    assert_recovered,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,3 +107,20 @@ async def test_who_is_refused_asks_a_human(
     telemetry.instrument(action="break", tools="delete:irreversible", escalate=deleting.ask)
     await run(build(kind, chat(server, "plead"), [tool(delete)]), way)
     assert_asked(telemetry, deleting)
+
+
+@answers
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "messages", "amessages"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_human_says_whether_the_next_request_is_sent(
+    telemetry: Telemetry, server: ScriptedModel, kind: str, way: str, answer: str
+) -> None:
+    deleting = Deleting(answer)
+
+    def delete(query: str, page: int = 1) -> str:
+        """Delete it."""
+        return deleting.delete(query, page)
+
+    telemetry.instrument(action="break", escalate=deleting.ask, escalate_timeout_s=1)
+    graph = build(kind, chat(server, "plead"), [tool(delete)])
+    await assert_answered(telemetry, server, deleting, answer, lambda: run(graph, way), 6)

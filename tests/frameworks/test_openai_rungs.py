@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +13,18 @@ from otel_loopguard.runtime import boundary
 from tests.frameworks.breaking import SKIPPED, intervention_events, interventions
 from tests.frameworks.openai_apis import Chat, Responses, connect
 from tests.frameworks.rungs import (
+    ANSWERS,
     RUNGS,
     Agent,
     Deleting,
     Rung,
+    answers,
+    assert_answered,
     assert_asked,
     assert_recovered,
     parameters,
 )
-from tests.frameworks.support import Telemetry, entered, of
+from tests.frameworks.support import Conversation, Telemetry, entered, of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,6 +69,118 @@ async def test_who_is_refused_asks_a_human(
         agent.functions = rung.tools
         assert (await agent.go()).startswith("Finished")
     assert_asked(telemetry, deleting)
+
+
+def deleting_agent(api: Any, client: Any, deleting: Deleting, way: str = "create") -> Agent:
+    """An agent whose calls are turned down until a human has said yes."""
+    rung = Rung(deleting.pattern, "plead", (deleting.delete,), ("escalate_to_human", 3), True)
+    agent = Agent(api, client, "plead", way, most=20, more={"tools": tools_of(api, rung)})
+    agent.functions = rung.tools
+    return agent
+
+
+@answers
+@pytest.mark.parametrize("way", ["create", "stream"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("api", [Chat(), Responses()], ids=["chat", "responses"])
+async def test_a_human_says_whether_the_next_request_is_sent(
+    telemetry: Telemetry, server: ScriptedModel, api: Any, way: str, answer: str, *, is_async: bool
+) -> None:
+    deleting = Deleting(answer)
+    telemetry.instrument(action="break", escalate=deleting.ask, escalate_timeout_s=1)
+    async with entered(connect(server.base_url, is_async=is_async)) as client:
+        agent = deleting_agent(api, client, deleting, way)
+        await assert_answered(telemetry, server, deleting, answer, agent.go)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_after_a_yes_there_is_one_more_step_of_grace(
+    telemetry: Telemetry, server: ScriptedModel, *, is_async: bool
+) -> None:
+    deleting = Deleting(stays=True)
+    telemetry.instrument(action="break", escalate=deleting.ask)
+    async with entered(connect(server.base_url, is_async=is_async)) as client:
+        with pytest.raises(loopguard.DeadlockError):
+            await deleting_agent(Chat(), client, deleting).go()
+    assert (deleting.made, len(deleting.asked)) == (6, 1)
+    told = [each[1] for each in interventions(telemetry)]
+    assert told == [*["inject_correction"] * 2, "escalate_to_human", "end_run"]
+    assert telemetry.agents[0].attributes["loopguard.end_reason"] == "deadlock"
+    assert telemetry.open.spans == {}
+
+
+async def test_who_has_nobody_to_ask_passes_the_human_over_and_says_so(
+    telemetry: Telemetry, server: ScriptedModel
+) -> None:
+    deleting = Deleting()
+    telemetry.instrument(action="break")
+    async with entered(connect(server.base_url, is_async=False)) as client:
+        with pytest.raises(loopguard.DeadlockError):
+            await deleting_agent(Chat(), client, deleting).go()
+    assert deleting.made == 5
+    last = intervention_events(telemetry)[-1].attributes or {}
+    assert last["loopguard.intervention"] == "end_run"
+    assert last[SKIPPED] == ("escalate_to_human",)
+
+
+async def test_in_a_shadow_nobody_is_asked_about_a_request(
+    telemetry: Telemetry, server: ScriptedModel
+) -> None:
+    deleting = Deleting()
+    telemetry.instrument(action="shadow", escalate=deleting.ask)
+    async with entered(connect(server.base_url, is_async=False)) as client:
+        await deleting_agent(Chat(), client, deleting).go()
+    assert (deleting.made, deleting.asked) == (20, [])
+    assert ("guardrail_loop", "escalate_to_human", 3, "shadow") in interventions(telemetry)
+
+
+async def test_who_is_cancelled_while_a_human_is_asked_sends_nothing(
+    telemetry: Telemetry, server: ScriptedModel
+) -> None:
+    deleting = Deleting("escalation_timeout")
+    telemetry.instrument(action="break", escalate=deleting.ask)
+    async with entered(connect(server.base_url, is_async=True)) as client:
+        agent = deleting_agent(Chat(), client, deleting)
+        async with loopguard.run("agent"):
+            for _ in range(5):
+                await agent.step()
+            task = asyncio.ensure_future(agent.step())
+            await deleting.called.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            with pytest.raises(loopguard.DeadlockError):
+                await agent.step()
+    assert len(server.requests) == 5
+    (wait,) = (span for span in telemetry.spans if span.name == "loopguard.escalation")
+    assert of(wait, "loopguard.verdict") == "error"
+    assert telemetry.open.spans == {}
+
+
+@answers
+async def test_before_a_run_ends_whose_calls_nobody_can_ask_about_a_human_is_asked(
+    telemetry: Telemetry, server: ScriptedModel, client: Callable[[], Any], answer: str
+) -> None:
+    human = Deleting(answer)
+    telemetry.instrument(action="break", tools="search:irreversible", hard_loop_critical=50)
+    talk = Conversation(Chat(), client(), "loop+deaf")
+
+    async def step(_: Any) -> None:
+        await talk.step()
+
+    result = await loopguard.run_guarded_async(
+        step, name="clerk", escalate=human.ask, escalate_timeout_s=1, max_iterations=20
+    )
+    reason = ANSWERS[answer][1] or "deadlock"
+    assert result.stop_reason.value == reason
+    assert [request.agent for request in human.asked] == ["clerk"]
+    assert talk.executed == (6 if answer == "approved" else 5)
+    assert len(server.requests) == talk.executed
+    told = [each[1] for each in interventions(telemetry)]
+    assert told[:3] == ["inject_correction", "force_final_answer", "escalate_to_human"]
+    assert told[3:] == ["end_run"] * (answer == "approved")
+    assert telemetry.agents[0].attributes["loopguard.end_reason"] == reason
+    assert telemetry.open.spans == {}
 
 
 MUSING = next(each for each in RUNGS if each.pattern == "reflection_paralysis")
