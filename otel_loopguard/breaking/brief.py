@@ -21,7 +21,8 @@ class Brief:
         anchor: the objective; without one the user's first message is taken for it.
         constraints: what has to be kept to; without any, the system message is taken for it.
         summarise: makes a text of the messages that are left out of a request, which are in the
-            form that the model SDK is given them; without one they are only counted.
+            form that the model SDK is given them; without one they are counted, and 200 tokens say
+            how the newest of them begin.
     """
 
     anchor: ObjectiveAnchor | None = None

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from otel_loopguard.breaking.reminders import SummariseTrigger, tool_schema_reminder
+from otel_loopguard.breaking.reminders import (
+    ObjectiveAnchor,
+    SummariseTrigger,
+    tool_schema_reminder,
+)
 from otel_loopguard.core.notes import DEFAULT_LANGUAGE, note, phrase
 from otel_loopguard.core.recovery import Remedy
 
@@ -112,12 +116,14 @@ def change_for(
     known = {name: value for name, value in values.items() if value}
     text = note(finding, language=language, templates=templates, **known)
     final = remedy is Remedy.FORCE_FINAL_ANSWER
-    keeps = {Remedy.SUMMARISE_CONTEXT: KEEP, Remedy.RESET_CONTEXT: 0}
+    keep = {Remedy.SUMMARISE_CONTEXT: KEEP, Remedy.RESET_CONTEXT: 0}.get(remedy)
+    if keep is not None and scene.objective and scene.objective not in text:
+        text = f"{text}\n{ObjectiveAnchor(scene.objective).text(language)}"
     return Change(
         f"{text} {phrase('final', language)}" if final else text,
         final,
         remedy is Remedy.LOWER_TEMPERATURE,
-        keeps.get(remedy),
+        keep,
         remedy is Remedy.CHUNK_RESULT,
     )
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 NEAREST: Final = 3
 """How many existing names are offered in place of an invented one."""
+BYTES_A_TOKEN: Final = 4
+"""So many bytes of UTF-8 are about a token, in any script."""
+_CUT: Final = "..."
 
 _ENGLISH: Final[Mapping[str, str]] = {
     "objective": "Your objective: {}",
@@ -99,7 +102,7 @@ class ConstraintReminder:
 
 @dataclass(frozen=True, slots=True)
 class SummariseTrigger:
-    """Says when a conversation is to be summarised, and how much of it stays as it is.
+    """Says when a conversation is to be summarised, and makes a summary of its newest messages.
 
     Attributes:
         tokens: from how many context tokens on.
@@ -114,6 +117,28 @@ class SummariseTrigger:
     def due(self, context_tokens: int) -> bool:
         """Whether a context of so many tokens is to be summarised."""
         return context_tokens >= self.tokens
+
+    def summary(self, texts: Sequence[str]) -> str:
+        """A summary without a model: how the newest texts begin, a line each, the oldest first.
+
+        It is as long as it may be at most, by four bytes a token. Texts that begin in the same way
+        count once.
+        """
+        newest: list[str] = []
+        for text in reversed(texts):
+            line = " ".join(text[: self.summary_tokens * BYTES_A_TOKEN].split())
+            if len(newest) < self.keep and line and line not in newest:
+                newest.append(line)
+        room = self.summary_tokens * BYTES_A_TOKEN // max(1, len(newest)) - 1
+        return "\n".join(_beginning(line, max(0, room)) for line in reversed(newest))
+
+
+def _beginning(text: str, room: int) -> str:
+    """As much of a text as fits into so many bytes."""
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= room:
+        return text
+    return encoded[: max(0, room - len(_CUT))].decode(errors="ignore") + _CUT[:room]
 
 
 def tool_schema_reminder(

@@ -127,7 +127,8 @@ class run:  # noqa: N801 - used like a function
         objective: what it is for; without it the user's first message is taken for that.
         constraints: what it has to keep to: said again each fifth iteration, and when they drift.
         summarise: makes a text of the messages that are left out of a request that got too long,
-            in the form that the model SDK is given them; without it they are counted.
+            in the form that the model SDK is given them; without it they are counted, and 200
+            tokens say how the newest of them begin.
 
     Raises:
         ValueError: the constraints are one text.

@@ -88,6 +88,21 @@ def test_what_goes_with_the_word() -> None:
     assert change_for(Remedy.CHUNK_RESULT, loop, FULL).shortens
 
 
+@pytest.mark.parametrize("remedy", [Remedy.SUMMARISE_CONTEXT, Remedy.RESET_CONTEXT])
+@pytest.mark.parametrize("pattern", [Pattern.TOOL_OSCILLATION, Pattern.CONTEXT_ROT])
+def test_a_shorter_history_ends_with_the_objective(pattern: Pattern, remedy: Remedy) -> None:
+    said = change_for(remedy, finding(pattern), FULL).text
+    assert said.count("Your objective: Find the order.") == 1
+    nothing = change_for(remedy, finding(pattern), FULL._replace(objective=""))
+    assert "Find the order" not in nothing.text
+
+
+def test_a_human_can_be_asked_before_any_request_if_there_is_one() -> None:
+    silent = FULL._replace(takes_words=False)
+    assert possible(silent, asks=True) == {Remedy.ESCALATE_TO_HUMAN}
+    assert possible(FULL, asks=True) - possible(FULL) == {Remedy.ESCALATE_TO_HUMAN}
+
+
 def test_a_template_of_ones_own_may_use_it_too() -> None:
     own = {Pattern.HARD_LOOP: "{tool}: {objective} {constraints} {schema}"}
     said = change_for(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,13 @@ def test_the_terminal_shows_the_evidence_and_takes_only_a_yes(line: str, verdict
     assert asyncio.run(escalate(REQUEST, terminal(read=read))) is verdict
     assert "pay was refused 3 times" in shown[0]
     assert "booker (run-1)" in shown[0]
+
+
+def test_the_terminal_asks_whether_a_run_may_go_on() -> None:
+    shown: list[str] = []
+    ask = terminal(read=lambda prompt: shown.append(prompt) or "y")  # type: ignore[func-returns-value]
+    assert asyncio.run(escalate(replace(REQUEST, tool=None), ask)) is Verdict.APPROVED
+    assert shown == ["pay was refused 3 times\nMay booker (run-1) go on? [y/N] "]
 
 
 def test_a_terminal_that_is_closed_is_a_no() -> None:

@@ -44,6 +44,28 @@ def test_a_summary_is_due_from_six_thousand_tokens_on() -> None:
     assert trigger.due(6_000)
 
 
+def test_a_summary_says_how_the_newest_messages_begin() -> None:
+    texts = ["the first", "second " * 99, "", "third\n\nline", "third line", "the last one"]
+    lines = SummariseTrigger(keep=3).summary(texts).splitlines()
+    assert lines[0].startswith("second second")
+    assert lines[0].endswith("...")
+    assert lines[1:] == ["third line", "the last one"]
+    assert SummariseTrigger().summary([]) == ""
+    whole = "x" * 799
+    assert SummariseTrigger().summary([whole]) == whole
+
+
+@given(
+    st.lists(st.text(max_size=80), max_size=9),
+    st.integers(0, 5),
+    st.integers(0, 40),
+)
+def test_a_summary_is_never_longer_than_it_may_be(texts: list[str], keep: int, tokens: int) -> None:
+    said = SummariseTrigger(keep=keep, summary_tokens=tokens).summary(texts)
+    assert len(said.encode()) <= 4 * tokens
+    assert len(said.splitlines()) <= keep or any(len(text.splitlines()) > 1 for text in texts)
+
+
 def test_an_invented_tool_is_answered_with_the_nearest_that_exist() -> None:
     text = tool_schema_reminder("searchFlight", TOOLS)
     assert "search_flights(origin, day)" in text

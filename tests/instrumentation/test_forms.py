@@ -110,6 +110,23 @@ def test_what_is_left_out_is_counted(wire: str) -> None:
 
 
 @every_wire
+def test_what_is_left_out_is_told_in_short(wire: str) -> None:
+    before = body(wire, "u")
+    key = WIRES[wire].form().messages
+    for number in range(1, 9):
+        before[key] += said(wire, "c", number, f"row {number} of many " * 30)
+    before[key] += said(wire, "a", 9)
+    short = messages(wire, draft(wire, before).changed(Change("Told.", keep=1)))
+    told = next(each["content"] for each in short if "left out" in str(each["content"]))
+    assert [f"tool: row {number} of many row" in told for number in range(1, 9)] == [False] * 4 + [
+        True
+    ] * 4
+    assert len(told) < 1000
+    fresh = messages(wire, draft(wire, before).changed(Change("Told.", keep=0)))
+    assert "of many" not in str(fresh)
+
+
+@every_wire
 def test_a_summary_of_ones_own(wire: str) -> None:
     told: list[Any] = []
 

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from otel_loopguard.breaking.counsel import KEEP, Scene
+from otel_loopguard.breaking.reminders import SummariseTrigger
 from otel_loopguard.breaking.results import ChunkedResult
 from otel_loopguard.core.notes import phrase
 from otel_loopguard.instrumentation.wire.fields import get, items, name_of, string, text_of
@@ -184,7 +185,7 @@ def shortened(
     language: str,
     said: Callable[[str], object],
 ) -> Sequence[object]:
-    """A history without its middle, which a line stands for; as it is with `keep` None.
+    """A history without its middle, which a few lines stand for; as it is with `keep` None.
 
     What stays: what stands before the conversation, what the user said first and last, and the
     newest messages, from a place on where no call is parted from its results.
@@ -202,10 +203,20 @@ def shortened(
         own = brief.summarise([messages[index] for index in gone])
     if isinstance(own, str) and own:
         text = f"{text}\n{own[:MAX_TEXT]}"
-    elif calls:
-        listed = ", ".join(f"{name} ({count})" for name, count in calls.most_common(MAX_KINDS))
-        text = f"{text} {phrase('calls', language, calls=listed)}"
+    else:
+        if calls:
+            listed = ", ".join(f"{name} ({count})" for name, count in calls.most_common(MAX_KINDS))
+            text = f"{text} {phrase('calls', language, calls=listed)}"
+        said_there = SummariseTrigger().summary([_said(parts[index]) for index in gone])
+        text = f"{text}\n{said_there}" if keep and said_there else text
     return [*(messages[index] for index in sorted(head)), said(text), *messages[start:]]
+
+
+def _said(part: Part) -> str:
+    """What a message says, and who; empty if that is nothing."""
+    results = (each.result for each in part.answers if isinstance(each.result, str))
+    text = part.text or " ".join(results)
+    return f"{part.role}: {text}" if text else ""
 
 
 def _kept(parts: Sequence[Part], keep: int) -> tuple[set[int], int]:
