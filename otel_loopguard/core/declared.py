@@ -9,7 +9,7 @@ from otel_loopguard.core.decision import GO, Decision, Verdict, Why, weighed
 from otel_loopguard.core.model import Finding, Kind, Pattern, Severity
 from otel_loopguard.core.names import changes
 from otel_loopguard.core.records import remember
-from otel_loopguard.core.recovery import HUMAN, LADDERS, to_human
+from otel_loopguard.core.recovery import HUMAN, LADDERS, suggested, to_human
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ def over_limit(
         repeats=times,
         evidence=f"{action} was called {_often(times)} with the same arguments, and may be called "
         f"{_often(limit)} by its declaration",
-        suggested_action="inject_correction",
+        suggested_action=suggested(Pattern.HARD_LOOP),
         action=action,
         args_key=args_key,
         wasted_calls=max(0, times - limit),

@@ -7,7 +7,6 @@ guessable content cannot be looked up from its digest.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -35,11 +34,6 @@ if TYPE_CHECKING:
     from otel_loopguard.core.subject import Subject
 
 _DIGEST_BYTES: Final = 8
-_PLACEHOLDER: Final = re.compile(
-    r"(?:\{\}|\*{3,20}|\.{3}|redacted|n/a|none|null|undefined"
-    r"|[<\[(](?:redacted|filtered|masked|hidden|removed|omitted|truncated|n/a|null)[>\])])?",
-    re.IGNORECASE,
-)
 _decode: Final = json.JSONDecoder(strict=False).raw_decode
 
 
@@ -236,11 +230,3 @@ def _has_phrase(value: object, words: int) -> bool:
         inner = cast("dict[object, object]", value).values()
         return any(_has_phrase(each, words) for each in inner)
     return _is_text(value) and len(str.split(value, maxsplit=words)) >= words
-
-
-def is_placeholder(text: str) -> bool:
-    """Whether a text is what instrumentations write in place of a value they did not capture.
-
-    For readers of foreign spans only: the real arguments of a call may well be `{}`.
-    """
-    return len(text) <= 24 and _PLACEHOLDER.fullmatch(text.strip()) is not None

@@ -76,6 +76,20 @@ LADDERS: Final[Mapping[Pattern, tuple[Rung, ...]]] = {
 """For each pattern what to try, in order."""
 
 
+_WAIT: Final = "wait_longer"
+_SUGGESTED: Final[Mapping[Pattern, str]] = {
+    **{pattern: ladder[0].remedy.value for pattern, ladder in LADDERS.items()},
+    Pattern.CONSTRAINT_DRIFT: Remedy.INJECT_OBJECTIVE_ANCHOR.value,
+    Pattern.DELEGATION_LOOP: "stop_delegation",
+}
+"""What `loopguard.suggested_action` says: the first rung, save where it always said otherwise."""
+
+
+def suggested(pattern: Pattern, *, waits: bool = False) -> str:
+    """What helps first, as a finding says it; `waits` if what goes round only waits."""
+    return _WAIT if waits else _SUGGESTED[pattern]
+
+
 BY_NOTE: Final = frozenset(
     {
         Remedy.INJECT_CORRECTION,

@@ -37,8 +37,3 @@ class SpanView(NamedTuple):
     def reference(self) -> SpanRef:
         """How a step names this span."""
         return self.ids or (int(self.trace_id, 16), int(self.span_id, 16))
-
-    @property
-    def is_local_root(self) -> bool:
-        """Whether nothing of this process is around it."""
-        return self.parent_id is None or self.is_remote

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from otel_loopguard.core.model import Finding, Pattern, Severity
 from otel_loopguard.core.notes import LANGUAGES, held_note, note, phrase
-from otel_loopguard.core.recovery import END, LADDERS, Level, Remedy, Rung, by_note, climb, taken
+from otel_loopguard.core.recovery import (
+    END,
+    LADDERS,
+    Level,
+    Remedy,
+    Rung,
+    by_note,
+    climb,
+    suggested,
+    taken,
+)
 
 ALL = frozenset(Remedy)
 
@@ -50,6 +60,30 @@ def test_a_climb_takes_what_can_be_done_in_order_and_names_what_was_never_done(
 def test_only_what_cannot_be_undone_asks_a_human() -> None:
     assert climb(Pattern.HARD_LOOP, 2, ALL).rung.remedy is Remedy.END_RUN
     assert climb(Pattern.HARD_LOOP, 2, ALL, asks=True).rung.remedy is Remedy.ESCALATE_TO_HUMAN
+
+
+SUGGESTED = {
+    Pattern.HARD_LOOP: "inject_correction",
+    Pattern.TOOL_OSCILLATION: "apply_state_latch",
+    Pattern.RESULT_STAGNATION: "inject_correction",
+    Pattern.RETRY_STORM: "activate_circuit_breaker",
+    Pattern.TOOL_HALLUCINATION: "inject_tool_schema",
+    Pattern.GUARDRAIL_LOOP: "escalate_to_human",
+    Pattern.REFLECTION_PARALYSIS: "force_action_prompt",
+    Pattern.CONTEXT_ROT: "inject_objective_anchor",
+    Pattern.TRUNCATION_LOOP: "chunk_result",
+    Pattern.CONSTRAINT_DRIFT: "inject_objective_anchor",
+    Pattern.DELEGATION_LOOP: "stop_delegation",
+    Pattern.ITERATION_BUDGET: "force_final_answer",
+}
+"""What alert rules and dashboards may look for: a contract."""
+
+
+def test_what_a_finding_suggests_is_a_contract() -> None:
+    assert {pattern: suggested(pattern) for pattern in Pattern} == SUGGESTED
+    others = {p for p in Pattern if SUGGESTED[p] != LADDERS[p][0].remedy.value}
+    assert others == {Pattern.CONSTRAINT_DRIFT, Pattern.DELEGATION_LOOP}
+    assert suggested(Pattern.HARD_LOOP, waits=True) == "wait_longer"
 
 
 @pytest.mark.parametrize("pattern", list(Pattern))

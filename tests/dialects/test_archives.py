@@ -213,9 +213,8 @@ def test_a_span_without_a_trace_is_none() -> None:
 
 
 def test_flags_tell_a_parent_elsewhere() -> None:
-    assert otlp.span(otlp_span(flags=0x300), "s").is_local_root
-    assert not otlp.span(otlp_span(flags=0x100), "s").is_local_root
-    assert otlp.span(otlp_span(parentSpanId=""), "s").is_local_root
+    assert otlp.span(otlp_span(flags=0x300), "s").is_remote
+    assert not otlp.span(otlp_span(flags=0x100), "s").is_remote
 
 
 @pytest.mark.parametrize(("kind", "read"), [("SPAN_KIND_SERVER", "server"), ("5", "consumer")])

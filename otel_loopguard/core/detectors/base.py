@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from otel_loopguard.core.model import Finding, Severity
+from otel_loopguard.core.recovery import suggested
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -43,13 +44,13 @@ def found(
     repeats: int,
     weight: float | None = None,
     evidence: str,
-    suggested_action: str,
     period: int = 1,
     action: str | None = None,
     args_key: str | None = None,
     wasted_calls: int | None = None,
     covers: frozenset[tuple[str, str | None]] | None = None,
     doubt: bool = False,
+    waits: bool = False,
 ) -> Finding | None:
     """Returns the finding of a loop that `step` goes on; None while it is not worth a word.
 
@@ -63,7 +64,6 @@ def found(
         repeats: how often it went round.
         weight: `repeats`, less where the evidence is poor.
         evidence: one sentence, without any content.
-        suggested_action: what helps first, as a word of the recovery table.
         period: how many steps one lap has.
         action: the tool that comes again.
         args_key: its arguments, where they are the same.
@@ -72,6 +72,7 @@ def found(
             the answers of the model.
         doubt: whether this is enough to speak of a loop, but below critical not enough to act on,
             unless its calls are declared to read only and are the same.
+        waits: whether what goes round only waits for something.
     """
     if repeats <= episode.ordered:
         return None
@@ -91,7 +92,7 @@ def found(
         period=period,
         repeats=repeats,
         evidence=evidence,
-        suggested_action=suggested_action,
+        suggested_action=suggested(pattern, waits=waits),
         first_span=first.span,
         first_iteration=first.iteration,
         action=action,

@@ -45,7 +45,6 @@ class ConstraintDrift:
             weight=spell.weight,
             evidence=f"{step.action} wrote down the same plan {spell.count} times and no item of "
             "it moved on",
-            suggested_action="inject_objective_anchor",
             action=step.action,
             covers=frozenset({ANSWERS}),
         )

@@ -54,7 +54,6 @@ class ContextRot:
             evidence=f"{spell.count} compactions in a row freed next to nothing"
             if futile
             else f"after {spell.count} compactions in a row the same results were fetched again",
-            suggested_action="inject_objective_anchor",
         )
 
     def _again(self, episode: Episode, step: Step) -> Finding | None:
@@ -71,7 +70,6 @@ class ContextRot:
             repeats=again.count,
             weight=again.weight,
             evidence=f"{again.count} parts that {step.action} read had been read already",
-            suggested_action="inject_objective_anchor",
             action=step.action,
             wasted_calls=again.count,
             covers=frozenset({ANSWERS}),

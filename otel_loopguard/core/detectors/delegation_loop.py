@@ -53,7 +53,6 @@ class DelegationLoop:
             first=first,
             repeats=int(times),
             evidence=evidence,
-            suggested_action="stop_delegation",
         )
 
     def _round(self, handoffs: Handoffs) -> _Round | None:

@@ -55,7 +55,6 @@ class GuardrailLoop:
             repeats=rejected.times,
             weight=rejected.weight,
             evidence=f"{who} refused {rejected.times} calls and let none through",
-            suggested_action="escalate_to_human",
             action=step.action,
             covers=frozenset({(step.action, step.args_key)}),
         )

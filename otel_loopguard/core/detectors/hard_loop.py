@@ -60,10 +60,10 @@ class HardLoop:
             weight=call.weight,
             evidence=f"{step.action} was called {call.repeats} times with {alike} arguments and "
             f"gave {gave if step.result_key else 'a result that is not known'} each time",
-            suggested_action="wait_longer" if polls and not call.renewed else "inject_correction",
             action=step.action,
             args_key=step.args_key,
             doubt=call.doubtful or call.masked_key is not None,
+            waits=polls and not call.renewed,
         )
 
     def _limits(

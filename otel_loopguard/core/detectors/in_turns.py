@@ -39,7 +39,6 @@ def in_turns(episode: Episode, step: Step, limits: Limits) -> Finding | None:
         first=gone.first,
         repeats=gone.laps,
         evidence=_TURNS.format(gone.results, gone.laps),
-        suggested_action="inject_correction",
         period=gone.results,
         action=step.action,
         covers=frozenset((action, None) for action in gone.actions),

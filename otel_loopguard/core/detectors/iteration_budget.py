@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from otel_loopguard.core.model import Finding, Pattern, Severity, Step
+from otel_loopguard.core.recovery import suggested
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -44,7 +45,7 @@ class IterationBudget:
             period=1,
             repeats=used,
             evidence=f"iteration {used} of a budget of {self.limit}",
-            suggested_action="force_final_answer",
+            suggested_action=suggested(Pattern.ITERATION_BUDGET),
             first_iteration=episode.turn_start + 1,
             action=step.action,
             covers=frozenset({("*", None)}),

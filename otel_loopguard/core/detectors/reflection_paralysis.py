@@ -63,7 +63,6 @@ class ReflectionParalysis:
                 repeats=spell.count,
                 weight=spell.weight,
                 evidence=evidence.format(spell.count),
-                suggested_action="force_action_prompt",
                 wasted_calls=spell.count - 1,
                 doubt=name == "musing",
             )

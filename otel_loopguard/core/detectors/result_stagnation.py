@@ -74,7 +74,6 @@ class ResultStagnation:
             evidence=_SILENT.format(step.action, streak.count)
             if empty
             else _SAME.format(step.action, streak.count),
-            suggested_action="inject_correction",
             action=step.action,
             doubt=step.outcome is _EMPTY,
         )

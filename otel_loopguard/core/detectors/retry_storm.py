@@ -73,7 +73,6 @@ class RetryStorm:
             repeats=streak.count,
             weight=streak.weight,
             evidence=f"{action} failed {streak.count} times in a row {how}",
-            suggested_action="activate_circuit_breaker",
             action=action,
             args_key=step.args_key if equal else None,
             doubt=not equal,

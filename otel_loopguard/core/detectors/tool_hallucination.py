@@ -61,7 +61,6 @@ class ToolHallucination:
             repeats=rejected.times,
             weight=weight,
             evidence=said,
-            suggested_action="inject_tool_schema",
             action=None if is_unknown else step.action,
             covers=frozenset({(step.action, step.args_key)}),
         )

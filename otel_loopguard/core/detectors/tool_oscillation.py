@@ -61,7 +61,6 @@ class ToolOscillation:
             weight=cycle.laps if not cycle.masked else 1 + (cycle.laps - 1) * MASKED_WEIGHT,
             evidence=f"a cycle of {cycle.period} steps came {cycle.laps} times with the same calls "
             f"and {'results that are not known' if cycle.doubtful else 'the same results'}",
-            suggested_action="apply_state_latch",
             period=cycle.period,
             action=step.action,
             args_key=step.args_key,

@@ -44,5 +44,4 @@ class TruncationLoop:
             repeats=cut.count,
             weight=cut.weight,
             evidence=f"{cut.count} answers in a row were cut off at the token limit",
-            suggested_action="chunk_result",
         )
