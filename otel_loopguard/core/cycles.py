@@ -30,27 +30,28 @@ Token = tuple[Element, ...] | None
 Counters = tuple[int, ...] | list[int]
 """For each period, how many rounds equal the one a period before."""
 
+_LAP: Final = (1 << MAX_PERIOD) - 1
 _NO_RUNS: Final[Counters] = (0,) * MAX_PERIOD
 _NOWHERE: Final = Moment(None, 0, 0, 0, 0)
 
 
 class Cycle(NamedTuple):
-    """A repeating tail: its period, how many full laps it has, the rounds of one lap, its start."""
+    """A repeating tail: its period, how many full laps it has, the rounds of one lap, its start.
+
+    `masked` says whether most of what it was told is only like what it was told before, or all was
+    told in turns to one and the same call.
+    """
 
     period: int
     laps: int
     lap: tuple[tuple[Element, ...], ...]
     first: Moment
+    masked: bool
 
     @property
     def calls(self) -> int:
         """How many calls one lap has."""
         return sum(map(len, self.lap))
-
-    @property
-    def masked(self) -> bool:
-        """Whether some of the results are only equal with their volatile values hidden."""
-        return any(result_key.startswith("~") for round_ in self.lap for _, _, result_key in round_)
 
     @property
     def doubtful(self) -> bool:
@@ -63,11 +64,13 @@ class Cycles:
 
     __slots__ = (
         "_calls",
+        "_exact",
         "_firsts",
         "_newest",
         "_past",
         "_runs",
         "_settled",
+        "_vague",
     )
 
     def __init__(self) -> None:
@@ -78,19 +81,34 @@ class Cycles:
         self._newest: tuple[Token, Moment] | None = None
         self._runs: Counters = _NO_RUNS
         self._firsts: list[Moment] | None = None
+        self._exact = self._vague = (
+            0  # for each round that came here a bit, the newest one's lowest
+        )
 
     def clear(self) -> None:
         """Forget everything: what comes next repeats nothing."""
         self.__init__()
 
     def add(
-        self, action: str, args_key: str | None, result_key: str | None, now: Moment, *, opens: bool
+        self,
+        action: str,
+        args_key: str | None,
+        result_key: str | None,
+        now: Moment,
+        *,
+        opens: bool,
+        vague: bool | None = False,
     ) -> bool:
         """Take one call: the first of a new round (`opens`), or one more of the newest round.
 
         The same call again within a round replaces its result (another attempt at it). Returns
-        whether the newest round equals one of the eight before it: else there is no cycle.
+        whether the newest round equals one of the eight before it: else there is no cycle. `vague`
+        is a result that its tool has not given before; None says that it tells next to nothing.
         """
+        if opens:
+            self._exact, self._vague = (bits << 1 & _LAP for bits in (self._exact, self._vague))
+        self._exact |= vague is False
+        self._vague |= vague is True
         newest = self._newest
         if opens or newest is None:
             calls: list[Call] = [(action, args_key, result_key)]
@@ -159,7 +177,11 @@ class Cycles:
         lap = [token for token, _ in self._past[len(self._past) - best + 1 :]]
         lap.append(newest[0])
         known = cast("list[tuple[Element, ...]]", lap)  # what is unknown is in no cycle
-        return Cycle(best, self.laps(best), tuple(known), firsts[best - 1])
+        newest_lap = (1 << best) - 1  # whose rounds have all come here, as they all repeat
+        exact, vague = ((bits & newest_lap).bit_count() for bits in (self._exact, self._vague))
+        one_call = len({call[:2] for round_ in known for call in round_}) == 1
+        masked = one_call or vague > exact
+        return Cycle(best, self.laps(best), tuple(known), firsts[best - 1], masked)
 
 
 def _make_token(calls: Sequence[Call]) -> Token:

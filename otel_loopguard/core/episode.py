@@ -16,6 +16,7 @@ from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
 from otel_loopguard.core.records import CallRecord, Moment, Once, Spoken, ToolRecord
 from otel_loopguard.core.rejections import Rejections
+from otel_loopguard.core.streaks import is_bare
 from otel_loopguard.core.talk import Talk
 from otel_loopguard.core.tuples import make
 
@@ -52,7 +53,8 @@ class Episode:
         repeats: whether the newest step may repeat anything: a call, a cycle, an end, an errand.
         iteration, consecutive: tool rounds so far, a parallel one is one; the newest tool's streak.
         asked: the tools whose calls are asked about before they are made, as far as known.
-        turn_start, ordered: the iteration at which the user last spoke; how often to do something.
+        turn_start, ordered: the iteration at which the user last spoke; how often to do something,
+            or less than 0: for how many things he may have asked.
         tokens: tokens spent so far.
         good: how many steps brought something new since a finding last held.
         health: what the newest call says of the run; not whether it is stuck.
@@ -270,7 +272,8 @@ class Episode:
             self.repeats = rejections.like is not None
         result = call.like or (None if step.outcome in FAILED else NOT_CAPTURED)
         args_key = step.loose_key or step.args_key
-        goes_on = deeds.cycles.add(step.action, args_key, result, now, opens=opens)
+        vague = evidence.vague or (None if is_bare(step) else False)
+        goes_on = deeds.cycles.add(step.action, args_key, result, now, opens=opens, vague=vague)
         self.cycle = (deeds.cycles.longest(2) if goes_on else None) or evidence.tour
         if type(call) is not Once or self.cycle is not None:
             goes_round = deeds.goes_round(step, call, now)

@@ -20,8 +20,8 @@ from otel_loopguard.core.returned import Returned
 from otel_loopguard.core.streaks import BARE, Tools, is_bare
 from otel_loopguard.core.tours import Tours
 from otel_loopguard.core.tuples import make
-from otel_loopguard.core.weighing import MAX_ROUNDS, weigh
-from otel_loopguard.core.weights import MASKED_WEIGHT
+from otel_loopguard.core.weighing import MAX_ROUNDS, compare, weigh
+from otel_loopguard.core.weights import LONG_WEIGHT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 MAX_CALLS: Final = 256
 MAX_RESULTS: Final = 256
-NEAR_WEIGHT: Final = 0.8
-"""What a repeat counts whose result says almost nothing new."""
 MAX_SKETCHES: Final = 8
 
 # Before Python 3.12 it takes long to read a member from its enum.
@@ -49,24 +47,26 @@ class Evidence:
         moved: whether the newest call is one of them.
         epoch: how many steps changed something.
         changed: whether the newest call is one of them.
+        alike: whether the newest call's result is nearly one that it gave before.
         loose: the record of the calls nearly the same as the newest, if there were some before.
         replays: how often the provider played something again.
         prompted: the first round since a model worked.
+        vague: whether the newest call's result is one that its tool did not give before.
         tour: the long cycle of which the newest call begins another lap, other steps or not.
     """
 
     __slots__ = (
-        "_alike", "_heard", "_round", "_settled", "_settled_epoch",
-        "_sketched", "_tours", "calls", "changed", "epoch", "loose", "moved", "progress",
-        "prompted", "replays", "results", "tools", "tour",
+        "_heard", "_round", "_settled", "_settled_epoch",
+        "_sketched", "_tours", "alike", "calls", "changed", "epoch", "loose", "moved", "progress",
+        "prompted", "replays", "results", "tools", "tour", "vague",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.progress = self.epoch = 0
-        self.moved = self.changed = False
+        self.moved = self.changed = self.vague = False
         self.replays = 0
         self.loose: CallRecord | None = None
-        self._alike = False
+        self.alike = False
         self._heard = 0
         self.prompted = -1
         self._tours: Tours | None = None
@@ -147,7 +147,9 @@ class Evidence:
         """
         key = None if step.args_key is None else (step.action, step.args_key)
         self._begin(key, now, opens)
-        self._alike = False
+        self.alike = False
+        result_key = step.result_key
+        self.vague = result_key is not None and (step.action, result_key) not in self.results
         call = self._count(key, step, now, again=again)
         loose = None
         if step.loose_key is not None:
@@ -209,9 +211,13 @@ class Evidence:
     def _recount(self, call: CallRecord, step: Step, now: Moment, *, again: bool) -> None:
         """Take another occurrence of a call that is known."""
         result_key, masked_key = step.result_key, step.masked_key
-        weight = self._compare(call, step)
+        weight = compare(self, call, step)
+        self.vague = self.vague and weight != LONG_WEIGHT
         if not again:
             call.seen += 1
+        if weight is None:
+            by_itself = call.progress == self.progress and call.epoch == self.epoch
+            call.revivals += by_itself and (call.same > 1 or not self.vague)
         if weight is None or not weight:
             call.same = 1
         if weight is None:
@@ -229,21 +235,7 @@ class Evidence:
         call.result_key = result_key
         call.latest = now
 
-    def _compare(self, call: CallRecord, step: Step) -> float | None:
-        """What an equal result counts; 0.0 for unknown ones, None if the result is another one."""
-        result_key, masked_key = step.result_key, step.masked_key
-        if result_key == call.result_key:
-            if result_key is not None:
-                return 1.0
-            return 0.0 if step.outcome not in FAILED else None
-        near = 0 if step.words is None else self._sketch(call).take(step.words)
-        masked = masked_key is not None and masked_key == call.masked_key
-        self._alike = self._alike or masked or near > 0
-        if masked:
-            return MASKED_WEIGHT
-        return NEAR_WEIGHT * near or None
-
-    def _sketch(self, call: CallRecord) -> Returned:
+    def sketch(self, call: CallRecord) -> Returned:
         """The words of a call's results; those of the call that was looked at first are dropped."""
         if call.sketch is None:
             call.sketch = Returned()
@@ -275,7 +267,7 @@ class Evidence:
         news = result_key is not None and self._is_new(step.action, result_key)
         if step.masked_key is not None:
             news = self._is_new(step.action, step.masked_key) and news
-        if outcome in _NOTHING_NEW or self._alike:
+        if outcome in _NOTHING_NEW or self.alike:
             return
         self.moved = news
         if is_new:

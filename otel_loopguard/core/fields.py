@@ -164,11 +164,24 @@ def _waiting(fields: Fields) -> Outcome | None:
 
 
 def _barren(fields: Fields) -> Outcome | None:
-    """A collection without members, and nothing else but what stands around a collection."""
+    """A collection without members, and nothing else but what stands around a collection.
+
+    Where it has a name that is not known, a count of zero says that it is one.
+    """
     found = [key for key in _COLLECTIONS if key in fields]
-    if not found or any(value and key not in _AROUND for key, value in fields.items()):
+    if not found:
+        found = [key for key, value in fields.items() if value == []]
+        counted = any(type(value) is int and not value for value in fields.values())
+        rest = {key: value for key, value in fields.items() if value and not _is_id(value)}
+        return Outcome.EMPTY if found and counted and not rest.keys() - _AROUND else None
+    if any(value and key not in _AROUND for key, value in fields.items()):
         return None
     return Outcome.EMPTY if all(fields[key] in ([], {}, None) for key in found) else None
+
+
+def _is_id(value: object) -> bool:
+    """Whether a value may be an id: one word with a digit in it."""
+    return isinstance(value, str) and " " not in value and any(map(str.isdigit, value))
 
 
 def _acknowledged(fields: Fields) -> Outcome | None:

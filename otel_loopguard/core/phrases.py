@@ -8,9 +8,10 @@ from typing import Final
 from otel_loopguard.core.model import Outcome
 from otel_loopguard.core.patterns import Pattern
 from otel_loopguard.core.sizes import SHORT
-from otel_loopguard.core.words import ACKS, FAILURES, SAYINGS, TIMES
+from otel_loopguard.core.words import ACKS, FAILURES, NUMBERS, SAYINGS, THINGS, TIMES
 
 _DIGITS: Final = re.compile(r"\d+")
+_MOST: Final = 12  # things that somebody may want one by one
 _FAILURE_CHARS: Final = 2_000  # of a failure's text, from its start
 _CLASSES: Final = (
     (Outcome.UNKNOWN_TOOL, Pattern(r"(?:Unknown|NoSuch|Missing)Tool|Tool(?:NotFound|Missing)")),
@@ -55,9 +56,22 @@ def short_text_kind(text: str) -> Outcome:
 
 
 def times_asked(text: object) -> int:
-    """How often a user asks for something, by a number and a word for times; 0 for no number."""
-    found = TIMES.search(text[:_FAILURE_CHARS].lower()) if type(text) is str else None
-    return int(_DIGITS.findall(found.group())[0]) if found else 0
+    """How often a user asks for something, by a number and a word for times.
+
+    Less than 0 is the greatest small number of things that he names: he may want so many, one by
+    one. 0 for no number.
+    """
+    said = text[:_FAILURE_CHARS].lower() if type(text) is str else ""
+    if found := TIMES.search(said):
+        return _number(found.group())
+    return -max((n for n in map(_number, THINGS.findall(said)) if n <= _MOST), default=0)
+
+
+def _number(text: str) -> int:
+    digits = _DIGITS.search(text)
+    if digits is not None:
+        return int(digits.group())
+    return next(number for word, number in NUMBERS.items() if text.startswith(word))
 
 
 def is_acknowledgement(text: str) -> bool:

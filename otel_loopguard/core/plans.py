@@ -30,6 +30,7 @@ ASIDE_WEIGHT: Final = 0.5
 """What a plan counts that does not move on, though something else was learned since."""
 _NEUTRAL: Final = FAILED | {Outcome.PENDING}
 _MAX_STATE: Final = 24
+_STATELESS: Final = hash(())
 _MAX_ARGS: Final = 16_384
 
 
@@ -38,6 +39,11 @@ class Plan(NamedTuple):
 
     states: dict[int, int]
     kind: Literal["plan"] = "plan"
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether all its items are in one and the same state: nothing is begun."""
+        return len({*self.states.values()} | {_STATELESS}) == 2
 
 
 def plan_of(args: object) -> Plan | None:

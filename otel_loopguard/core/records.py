@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MAX_STREAK_ARGS: Final = 8
 WAIT_NS: Final = 15_000_000_000
 WAIT_WEIGHT: Final = 0.15
+REVIVALS: Final = 3
 BACKOFF_NS: Final = 1_000_000_000
 """A shorter pause before another try is none."""
 GROWN: Final = 1.3
@@ -121,6 +122,8 @@ class CallRecord:
         latest: the newest occurrence.
         begun, returns: the first occurrence since the result changed or something was changed, and
             how many there were, whatever was learned meanwhile.
+        revivals: how often, with nothing else done, the result changed after it had been equal, or
+            to an earlier one: it does so by itself.
     """
 
     first: Moment
@@ -140,6 +143,12 @@ class CallRecord:
     doubtful: bool = False
     begun: Moment | None = None
     returns: int = 1
+    revivals: int = 0
+
+    @property
+    def lives(self) -> bool:
+        """Whether its result goes on changing by itself: that it is equal now may be by chance."""
+        return self.revivals >= REVIVALS
 
     @property
     def renewed(self) -> bool:
@@ -170,7 +179,7 @@ class Once(NamedTuple):
     seen = same = repeats = 1
     weight = 1.0
     doubtful = False
-    renewed = False
+    renewed = lives = False
     loose_key = masked_key = None
 
     @property

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.dialogue import Dialogue
 from otel_loopguard.core.model import Kind, Outcome
+from otel_loopguard.core.plans import Plan
 from otel_loopguard.core.records import Streak
+from otel_loopguard.core.streaks import is_bare
 from otel_loopguard.core.turns import Turns
 from otel_loopguard.core.window import CAP, Window
 
@@ -86,6 +88,8 @@ class Talk:
         lost = self.window is not None and self.window.called(step, call, now)
         if step.said is not None:  # it only printed what it was told to
             return self.turns.take(step, step.said, now) or lost
+        if isinstance(step.gist, Plan) and step.gist.is_untouched and is_bare(step):
+            return lost  # to say what is to be done is to do nothing yet
         self.turns.acted(moved=moved or self.turns.waited(step))
         self.dialogue = None
         return lost

@@ -45,7 +45,10 @@ class Tours:
         if laps < LAPS or first is None or calls < FEWEST or epoch != self._epoch:
             return None
         others = now.iteration - first.iteration - laps * calls
-        return Cycle(calls, LAPS, (*self._lap, OTHERS), first) if 0 <= others <= laps else None
+        if not 0 <= others <= laps:
+            return None
+        masked = any(result.startswith("~") for each in self._lap for _, _, result in each)
+        return Cycle(calls, LAPS, (*self._lap, OTHERS), first, masked)
 
     def _reach(self, call: CallRecord, element: Element, now: Moment, epoch: int) -> None:
         """A call came for the third time: the next one of a lap, or the first."""

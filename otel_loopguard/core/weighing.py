@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.model import Outcome
+from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.records import WAIT_WEIGHT
 from otel_loopguard.core.streaks import CLOSE_ROUNDS, NEWS_WEIGHT, is_bare
-from otel_loopguard.core.weights import MASKED_WEIGHT
+from otel_loopguard.core.weights import LONG_WEIGHT, MASKED_WEIGHT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.evidence import Evidence
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_ROUNDS: Final = 30
 """A call that comes back later than that has not come back."""
+NEAR_WEIGHT: Final = 0.8
+"""What a repeat counts whose result says almost nothing new."""
 NEXT_WEIGHT: Final = 0.75
 LATER_WEIGHT: Final = 0.5
 """What a repeat counts when results were not captured: in the very next round, or later."""
@@ -29,7 +31,22 @@ FINAL_WEIGHT: Final = 0.45
 # Before Python 3.12 it takes long to read a member from its enum.
 _EMPTY: Final = Outcome.EMPTY
 _OK: Final = Outcome.OK
-_SURE: Final = (1.0, MASKED_WEIGHT)
+_SURE: Final = (1.0, LONG_WEIGHT, MASKED_WEIGHT)
+
+
+def compare(learned: Evidence, call: CallRecord, step: Step) -> float | None:
+    """What an equal result counts; 0.0 for unknown ones, None if the result is another one."""
+    result_key, masked_key = step.result_key, step.masked_key
+    if result_key == call.result_key:
+        if result_key is not None:
+            return 1.0
+        return 0.0 if step.outcome not in FAILED else None
+    near = 0 if step.words is None else learned.sketch(call).take(step.words)
+    masked = masked_key is not None and masked_key == call.masked_key
+    learned.alike = learned.alike or masked or near > 0
+    if masked:
+        return LONG_WEIGHT if near else MASKED_WEIGHT
+    return NEAR_WEIGHT * near or None
 
 
 def weigh(learned: Evidence, call: CallRecord, step: Step, now: Moment, weight: float) -> None:

@@ -16,11 +16,33 @@ def _any(*words: str, unspaced: str = "") -> Pattern:
     return Pattern("|".join((rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", *unspaced.split())))
 
 
+_WRITTEN: Final = {
+    3: "three drei trois tres",
+    4: "four vier quatre cuatro",
+    5: "five fünf cinq cinco",
+    6: "six sechs seis",
+    7: "seven sieben sept siete",
+    8: "eight acht huit ocho",
+    9: "nine neun neuf nueve",
+    10: "ten zehn dix diez",
+    12: "twelve zwölf douze doce",
+    20: "twenty zwanzig vingt veinte",
+}
+NUMBERS: Final = {word: number for number, words in _WRITTEN.items() for word in words.split()}
+"""Numbers as users write them out: those that are often asked for."""
+
+_NUMBER: Final = rf"\d{{1,3}}|{'|'.join(NUMBERS)}"
+
 TIMES: Final = _any(
-    r"(\d{1,3}) ?(?:times|x|mal|fois|veces|vezes|volte|keer|gange|ggr|raz[ay]?|раза?)",
+    rf"(?:{_NUMBER}) ?(?:times|x|mal|fois|veces|vezes|volte|keer|gange|ggr|raz[ay]?|раза?)",
     unspaced=r"\d{1,3}\s?[次回遍번]",
 )
 """How a user says how often something is to be done."""
+
+THINGS: Final = Pattern(
+    rf"(?<![\w.,:/#-])(?:{_NUMBER})(?= [^\W\d])|(?<![a-z0-9.,:/#-])\d{{1,2}}(?=[^\W\da-z])"
+)
+"""A number of things: so many may be what is asked for."""
 
 FAILURES: Final = (
     (
@@ -113,7 +135,7 @@ SAYINGS: Final = (
     (
         Outcome.PENDING,
         _any(
-            r"^[^\n]{1,60}(?:\.\.\.|\u2026)$",
+            r"^(?![^\n]*\w\.\w+:\d+:)(?:(?!\.\.\.|\u2026)[^\n]){1,60}(?:\.{3,6}|\u2026)$",
             r"still (?:runs|running|processing|pending|building|waiting|in progress|working)",
             r"(?:is|are) not (?:yet )?(?:ready|finished|completed?|done)",
             r"not (?:ready|finished|completed?|done) yet",

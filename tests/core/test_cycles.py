@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_loopguard.core.cycles import MAX_PERIOD, MAX_ROUND, Cycles
+from otel_loopguard.core.cycles import MAX_PERIOD, MAX_ROUND, Cycle, Cycles
 from otel_loopguard.core.records import Moment
 
 
@@ -140,11 +140,40 @@ def test_a_round_that_is_too_large_equals_nothing() -> None:
     assert rounds_of([size, size]).laps(1) == 0
 
 
-def test_masked_results_are_told_apart() -> None:
-    assert not cycles_of("abab").longest(2).masked  # type: ignore[union-attr]
-    masked = rounds_of([[("a", "~1")], [("b", "2")]] * 2).longest(2)
-    assert masked is not None
-    assert masked.masked
+def cycle_of(*vague: bool | None) -> Cycle:
+    """Two laps of rounds of which each one's result is vague, exact, or says nothing (None)."""
+    cycles = Cycles()
+    for at in range(2 * len(vague)):
+        place = at % len(vague)
+        cycles.add(str(place), "args", "r", moment(at), opens=True, vague=vague[place])
+    cycle = cycles.longest(2)
+    assert cycle is not None
+    return cycle
+
+
+def test_a_cycle_is_masked_if_most_of_its_results_are() -> None:
+    for exact in [(False, False), (True, False), (True, False, False), (False, None)]:
+        assert not cycle_of(*exact).masked
+    for masked in [(True, None), (True, True), (True, True, False), (True, None, None)]:
+        assert cycle_of(*masked).masked
+
+
+def test_only_the_newest_lap_says_whether_a_cycle_is_masked() -> None:
+    cycles = Cycles()
+    for at, vague in enumerate([True, True, True, True, False, False]):
+        cycles.add("ab"[at % 2], "args", "r", moment(at), opens=True, vague=vague)
+    cycle = cycles.longest(2)
+    assert cycle is not None
+    assert not cycle.masked
+
+
+def test_one_call_in_turns_is_a_masked_cycle() -> None:
+    cycles = Cycles()
+    for at in range(6):
+        cycles.add("a", "args", "xy"[at % 2], moment(at), opens=True)
+    cycle = cycles.longest(2)
+    assert cycle is not None
+    assert (cycle.period, cycle.masked) == (2, True)
 
 
 def test_after_clear_nothing_repeats() -> None:

@@ -391,16 +391,55 @@ def test_laps_of_unknown_results_are_a_warning_in_the_end() -> None:
     assert finding(*lap * 4).evidence.endswith("results that are not known")
 
 
-def test_laps_that_are_only_equal_when_masked_count_half() -> None:
+def laps_at(*texts: str) -> list[tuple[int, str]]:
+    """When laps are spoken of whose calls give these results, each with the time in it."""
     steps = [
-        step
+        call("tool", at, text.format(f"10:00:{n:02}"))
         for n in range(11)
-        for step in (call("open", result=f"{PAGE} 10:00:{n:02}"), call("close", "x", MOTION))
+        for at, text in enumerate(texts)
     ]
-    assert utterances(steps) == [
-        (11, "tool_oscillation", "warning"),
-        (19, "tool_oscillation", "critical"),
+    return [(at, severity) for at, pattern, severity in utterances(steps) if "osc" in pattern]
+
+
+OPENED = "It was opened at {}, and it is open now"
+
+
+def test_laps_that_are_only_equal_when_masked_count_half() -> None:
+    assert laps_at(OPENED, "It was shut at {}; now it is shut") == [
+        (12, "warning"),
+        (20, "critical"),
     ]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param((OPENED, MOTION), id="as much of it is just the same"),
+        pytest.param((OPENED, MOTION, PAGE, MOTION), id="more of it is"),
+        pytest.param((f"{PAGE} {{}}", "It was shut at {}; now it is shut"), id="or is long"),
+    ],
+)
+def test_laps_of_which_enough_is_the_same_count_as_they_are(texts: tuple[str, ...]) -> None:
+    assert [severity for _, severity in laps_at(*texts)][:2] == ["warning", "critical"]
+    assert laps_at(*texts)[0][0] <= 4 * len(texts)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param((OPENED, "ok"), id="a word says nothing"),
+        pytest.param((OPENED, "It was shut at {}; now it is shut", MOTION), id="less than half"),
+    ],
+)
+def test_laps_of_which_too_little_is_the_same(texts: tuple[str, ...]) -> None:
+    assert laps_at(*texts)[0][0] > 4 * len(texts)
+
+
+def test_a_result_that_goes_to_and_fro_is_not_a_lap_of_calls() -> None:
+    steps = [
+        call("debug", "n", f"cart.py({13 + n % 2}) total()\n the line is read") for n in range(8)
+    ]
+    assert utterances(steps) == []
 
 
 def test_what_an_oscillation_wastes() -> None:

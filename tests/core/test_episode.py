@@ -177,10 +177,11 @@ def test_an_equal_result_keeps_what_is_known_of_its_volatile_values() -> None:
 
 def test_volatile_values_do_not_break_a_cycle() -> None:
     times = [tool(result=str(each), masked_key="m" if each else None) for each in range(4)]
-    steps = [step for time in times for step in (time, tool("read", "b", "same"))]
-    cycle = episode_of(steps).cycle
-    assert cycle is not None
-    assert (cycle.period, cycle.laps, cycle.masked) == (2, 3, True)
+    for size, masked in (500, False), (2, True):
+        steps = [step for time in times for step in (time, tool("read", "b", "same", size=size))]
+        cycle = episode_of(steps).cycle
+        assert cycle is not None
+        assert (cycle.period, cycle.laps, cycle.masked) == (2, 3, masked)
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ def test_relapses_of_other_patterns_need_half_too() -> None:
 
 def test_a_loop_that_goes_on_is_no_relapse() -> None:
     times = [call(result=f"{PAGE} 10:00:{n:02}") for n in range(9)]
-    assert utterances(times) == [(6, "hard_loop", "warning")]
+    assert utterances(times) == [(5, "hard_loop", "warning"), (8, "hard_loop", "critical")]
 
 
 def test_a_user_turn_forgets_the_counts_but_not_the_loop() -> None:

@@ -12,7 +12,7 @@ from otel_loopguard.core import plans
 from otel_loopguard.core.detectors import ConstraintDrift
 from otel_loopguard.core.model import MISSING, Kind, Sighting
 from otel_loopguard.core.plans import plan_of
-from tests.core.steps import PAGE, Spoken, call, make_guard, observe, seen, utterances
+from tests.core.steps import PAGE, Spoken, call, make_guard, observe, page, seen, utterances
 
 DRIFT = "constraint_drift"
 ITEMS = ["Read the report on the third axis", "Draft the letter", "Send it to the branch in Ulm"]
@@ -91,6 +91,48 @@ def test_what_is_learned_between_halves_what_a_plan_counts() -> None:
 )  # fmt: skip
 def test_what_is_no_drift(steps: list[Sighting]) -> None:
     assert spoken(*steps) == []
+
+
+SAYS = [f"I will now see to the {each}, and to nothing else than that." for each in ITEMS]
+
+
+def replans(states: str, *, result: object = "ok", says: list[str] = SAYS) -> list[Sighting]:
+    """A plan in other words and a text, in turns, nine times."""
+    return [
+        step
+        for n in range(9)
+        for step in (
+            plan(states, result, [f"{each} {n}" for each in ITEMS]),
+            seen(Kind.MODEL, result=says[n % len(says)]),
+        )
+    ]
+
+
+def test_who_only_plans_anew_and_says_so_does_nothing() -> None:
+    assert utterances(replans("ooo"))[0][1:] == ("reflection_paralysis", "warning")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(replans("xoo"), id="something is begun"),
+        pytest.param(replans("ooo", says=[page(n) for n in range(9)]), id="says"),
+        pytest.param(
+            [
+                step
+                for n, each in enumerate(replans("ooo"))
+                for step in (each, call("read", n, f"{PAGE}{n}"))
+            ],
+            id="does",
+        ),
+        pytest.param(
+            [each._replace(args={"q": n}) if each.action == "note" else each
+             for n, each in enumerate(replans("ooo"))], id="no plans",
+        ),
+    ],
+)  # fmt: skip
+def test_who_plans_and_gets_on(steps: list[Sighting]) -> None:
+    assert [each for each in utterances(steps) if each[1] == "reflection_paralysis"] == []
 
 
 def test_never() -> None:

@@ -159,6 +159,8 @@ def user(text: object) -> Sighting:
         "Run the test 12 times, I want to know whether it is flaky.",
         "Starte den Test bitte 12 mal",
         "Lance le test 12 fois",
+        "Starte den Test zwölfmal",
+        "Lance le test douze fois",
         "运行这个测试12次",
         "bench it 12x please",
     ],
@@ -176,6 +178,70 @@ def test_what_the_user_asks_for_so_many_times(text: str) -> None:
 )
 def test_what_no_user_asks_for(text: object) -> None:
     assert utterances([user(text), *[call()] * 9])[0][:2] == (4, "hard_loop")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "put 4 apples into the cart",
+        "Leg vier Äpfel in den Korb",
+        "把4个苹果放进购物车",
+        "quatre pommes",
+    ],
+)
+def test_so_many_things_as_the_user_wants(text: str) -> None:
+    adds = [call("add", "apple", {"ok": True})] * 9
+    assert utterances([user(text), *adds])[0][:2] == (6, "hard_loop")
+    ids = [call("draw", "a boat", f"https://a.example/i/{n:08x}.png") for n in range(70001, 70006)]
+    assert utterances([user(text), *ids]) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["see #4", "4% of it", "at 4:30", "of 2026-04-04", "v4", "40 apples", "it costs 0.4"]
+)
+def test_numbers_that_are_not_of_things(text: str) -> None:
+    assert utterances([user(text), *[call("add", "apple", {"ok": True})] * 9])[0][0] == 4
+
+
+def test_what_is_wanted_is_made_and_not_only_looked_at() -> None:
+    assert utterances([user("list the 4 newest"), *[call()] * 9])[0][:2] == (4, "hard_loop")
+
+
+def tail(told: str) -> list[Sighting]:
+    """A feed that says something new (a letter), or that there is nothing new (a dot)."""
+    news = {each: f"node {each}{each} is on the new release now" for each in told}
+    return [call("feed", "a", "(no line has come)" if each == "." else news[each]) for each in told]
+
+
+def test_what_changes_by_itself_may_be_the_same_for_a_while() -> None:
+    assert utterances(tail("a..bc.d.e...fg....h")) == []
+    dice = [call("die", 6, {"eyes": int(n)}) for n in "15251562553455222555"]
+    assert utterances(dice) == []
+
+
+def test_what_changes_by_itself_and_then_never_again() -> None:
+    assert utterances(tail("a..b.c.d..........."))[0][:2] == (18, "hard_loop")
+
+
+@pytest.mark.parametrize(
+    ("steps", "at"),
+    [
+        pytest.param(tail("abcdefg...."), 10, id="pages up to the last"),
+        pytest.param(tail("a..b...."), 7, id="it changed too seldom to tell"),
+        pytest.param(
+            [
+                step
+                for n, text in enumerate("abababa")
+                for step in (call("test", "x", f"FAILED: test {text} of 12"), call("edit", n, "ok"))
+            ]
+            + [call("test", "x", "FAILED: test b of 12")] * 4,
+            17,
+            id="it did not change by itself",
+        ),
+    ],
+)
+def test_what_does_not_change_by_itself(steps: list[Sighting], at: int) -> None:
+    assert utterances(steps)[0][:2] == (at, "hard_loop")
 
 
 def test_keys_are_pressed_and_pages_scrolled_again_and_again() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from otel_loopguard.core.detectors.base import found
+from otel_loopguard.core.detectors.base import found, wanted
 from otel_loopguard.core.model import FAILED, Outcome, Pattern
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class HardLoop:
     """An equal call with an equal result, again and again with nothing new learned between.
 
-    Polls, told "not yet" of one and the same job, have a scale of their own; failures are a storm.
+    Polls have a scale of their own, and so has what changes by itself; failures are a storm.
     Catches: search("x") -> the same page, three times; results that differ in a timestamp only.
-    Leaves alone: the same call with another result each time; a call repeated after other news.
+    Leaves alone: another result each time; a call after other news; three of three things wanted.
     """
 
     only_repeats: ClassVar[bool] = True
@@ -44,11 +44,11 @@ class HardLoop:
         handoffs, told = episode.handoffs, episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if (cycle and cycle.period > 1) or (handoffs is not None and handoffs.moves(step)):
             return None
-        if told is not None and told.iteration >= call.first.iteration:
+        if wanted(episode, step, call) or (told and told.iteration >= call.first.iteration):
             return None
-        pending, polls = step.outcome is Outcome.PENDING, episode.deeds.asks(step)
+        polls = episode.deeds.asks(step) or call.lives
         alike = "the same" if key is step.args_key else "nearly the same"
-        gave = "no final result" if pending else "the same result"
+        gave = "no final result" if step.outcome is Outcome.PENDING else "the same result"
         return found(
             episode,
             step,
