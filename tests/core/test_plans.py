@@ -116,7 +116,7 @@ def test_who_only_plans_anew_and_says_so_does_nothing() -> None:
     "steps",
     [
         pytest.param(replans("xoo"), id="something is begun"),
-        pytest.param(replans("ooo", says=[page(n) for n in range(9)]), id="says"),
+        pytest.param(replans("ooo", says=[f"{page(n)[:80]} {n}" for n in range(9)]), id="says"),
         pytest.param(
             [
                 step
