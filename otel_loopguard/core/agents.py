@@ -32,7 +32,7 @@ _HEALTHY: Final = Status.HEALTHY
 _REPEATING: Final = Status.REPEATING
 _STAGNANT: Final = Status.STAGNANT
 
-HALF: Final = 0.5
+_HALF: Final = 0.5
 _TOLD: Final = 0b01
 _BLANK: Final = 0b10
 _ALL: Final = (1 << 2 * MAX_PERIOD) - 1
@@ -115,7 +115,7 @@ class Deeds:
     ) -> Status:
         """How a run is doing whose newest call goes on with something."""
         period = 1 if cycle is None else cycle.period
-        if step.outcome in FAILED or self.waited(max(period, 2)) >= HALF:
+        if step.outcome in FAILED or self.polls(max(period, 2)):
             return _HEALTHY
         equal_results = 0 if tool.results is None else tool.results.count
         says_much = step.outcome is _EMPTY or (step.size or 0) > SHORT
@@ -138,6 +138,10 @@ class Deeds:
         told, blank = (newest & _TOLDS).bit_count(), (newest & _BLANKS & ~(newest << 1)).bit_count()
         return told / (rounds - blank) if told else 0.0
 
+    def polls(self, rounds: int) -> bool:
+        """Whether at least half of the newest rounds waited."""
+        return self.waited(rounds) >= _HALF
+
     def asks(self, step: Step) -> bool:
         """Whether a call asks how far something is, by what it was told or by the tool's name.
 
@@ -146,7 +150,7 @@ class Deeds:
         tells = (asks(step.action) and (step.size or 0) <= SHORT) or (
             steps(step.action) and is_bare(step)
         )
-        return tells or self.waited(2) >= HALF or waits(step.action)
+        return tells or self.polls(2) or waits(step.action)
 
     def goes_round(self, step: Step, call: CallRecord | Once, now: Moment) -> bool:
         """Take a call that repeats something, after `evidence`; whether it goes round."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from otel_loopguard.core.agents import HALF, Deeds, Others
+from otel_loopguard.core.agents import Deeds, Others
 from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.callids import CallIds
 from otel_loopguard.core.cycles import NOT_CAPTURED, Cycle
@@ -294,6 +294,6 @@ class Episode:
             return self.handoffs.alerts
         return self.alerts
 
-    def polls(self, rounds: int) -> bool:
-        """Whether at least half of the newest rounds waited."""
-        return self._deeds.waited(rounds) >= HALF
+    def wanted(self, step: Step, call: CallRecord | Once) -> bool:
+        """Whether a call makes one of so many things as the user may have asked for one by one."""
+        return call.repeats <= -self.ordered and (is_bare(step) or step.masked_key is not None)

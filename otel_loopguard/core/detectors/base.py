@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from otel_loopguard.core.model import Finding, Severity
 from otel_loopguard.core.recovery import suggested
-from otel_loopguard.core.streaks import is_bare
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
     from otel_loopguard.core.model import Pattern, Step
-    from otel_loopguard.core.records import CallRecord, Moment, Once
+    from otel_loopguard.core.records import Moment
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _CRITICAL: Final = Severity.CRITICAL
@@ -103,9 +102,3 @@ def found(
         wasted_seconds=max(0, step.end_ns - first.end_ns) / 1e9 if first.end_ns else 0.0,
         covers=covers,
     )
-
-
-def wanted(episode: Episode, step: Step, call: CallRecord | Once) -> bool:
-    """Whether a step makes one of so many things as the user may have asked for, one by one."""
-    makes = is_bare(step) or step.masked_key is not None
-    return makes and call.repeats <= -episode.ordered

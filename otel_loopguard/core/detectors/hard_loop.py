@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from otel_loopguard.core.detectors.base import found, wanted
+from otel_loopguard.core.detectors.base import found
 from otel_loopguard.core.model import FAILED, Outcome, Pattern
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class HardLoop:
         handoffs, told = episode.handoffs, episode.spoken.get(Pattern.TOOL_OSCILLATION)
         if (cycle and cycle.period > 1) or (handoffs is not None and handoffs.moves(step)):
             return None
-        if wanted(episode, step, call) or (told and told.iteration >= call.first.iteration):
+        if episode.wanted(step, call) or (told and told.iteration >= call.first.iteration):
             return None
         polls = episode.deeds.asks(step) or call.lives
         alike = "the same" if key is step.args_key else "nearly the same"

@@ -57,7 +57,7 @@ class RetryStorm:
         if step.kind is Kind.MODEL:
             limits = (self.model_warning, self.model_critical)
             action, how = "model", "without an answer between"
-        elif episode.consecutive == 1 and episode.polls(2):
+        elif episode.consecutive == 1 and episode.deeds.polls(2):
             limits = (self.poll_warning, self.poll_critical)
         elif equal:
             limits = (self.warning, self.critical)

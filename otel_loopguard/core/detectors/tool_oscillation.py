@@ -44,7 +44,7 @@ class ToolOscillation:
         cycle = episode.cycle
         if cycle is None or cycle.period == 1:
             return None
-        polls = episode.polls(cycle.period)
+        polls = episode.deeds.polls(cycle.period)
         limits = (self.poll_warning, self.poll_critical) if polls else (self.warning, self.critical)
         if not polls and episode.deeds.waited(cycle.period):
             limits = (self.unknown_laps, self.critical)  # who knows what it waits for
