@@ -27,6 +27,7 @@ RING: Final = 16
 CONDENSED: Final = 16
 """How much of each table a condensed run keeps."""
 RECOVERY_STEPS: Final = 5
+FEW: Final = 4
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _TOOL: Final = Kind.TOOL
@@ -53,8 +54,7 @@ class Episode:
         repeats: whether the newest step may repeat anything: a call, a cycle, an end, an errand.
         iteration, consecutive: tool rounds so far, a parallel one is one; the newest tool's streak.
         asked: the tools whose calls are asked about before they are made, as far as known.
-        turn_start, ordered: the iteration at which the user last spoke; how often to do something,
-            or less than 0: for how many things he may have asked.
+        turn_start, ordered: when the user last spoke; how often to do what, or (< 0) things named.
         tokens: tokens spent so far.
         good: how many steps brought something new since a finding last held.
         health: what the newest call says of the run; not whether it is stuck.
@@ -296,4 +296,5 @@ class Episode:
 
     def wanted(self, step: Step, call: CallRecord | Once) -> bool:
         """Whether a call makes one of so many things as the user may have asked for one by one."""
-        return call.repeats <= -self.ordered and (is_bare(step) or step.masked_key is not None)
+        few = call.repeats <= FEW and is_bare(step)  # of "done" nobody knows what was made
+        return call.repeats <= -self.ordered and (few or step.masked_key is not None)

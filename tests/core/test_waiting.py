@@ -203,6 +203,11 @@ def test_numbers_that_are_not_of_things(text: str) -> None:
     assert utterances([user(text), *[call("add", "apple", {"ok": True})] * 9])[0][0] == 4
 
 
+def test_of_many_things_at_once_nobody_is_only_told_that_it_is_done() -> None:
+    adds = [call("add", "apple", {"ok": True})] * 9
+    assert utterances([user("we meet at 9 then"), *adds])[0][:2] == (6, "hard_loop")
+
+
 def test_what_is_wanted_is_made_and_not_only_looked_at() -> None:
     assert utterances([user("list the 4 newest"), *[call()] * 9])[0][:2] == (4, "hard_loop")
 
