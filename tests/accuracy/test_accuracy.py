@@ -114,7 +114,7 @@ def findings_with(move: Field | Literal, suite: Suite) -> list[int]:
 
 def test_a_moved_number_is_in_force_and_the_others_are_not() -> None:
     same, masked = calls("a", "a", "a", "a"), calls(*(f"took {n} ms, nothing" for n in range(9)))
-    less = next(each for each in moves() if each.name == "MASKED_WEIGHT")
+    less = next(each for each in moves() if each.name == "LONG_WEIGHT")
     with multiprocessing.get_context("spawn").Pool(1) as worker:
         at = [
             worker.apply(findings_with, (move, suite))[0]
