@@ -44,7 +44,12 @@ def delete(query: str, page: int) -> str:
     return "deleted" if allowed else "permission denied"
 
 
-TOOLS = {each.__name__: each for each in (search, read, fetch, delete)}
+def remove(query: str, page: int) -> str:
+    """The same, but nobody has said that it cannot be undone."""
+    return delete(query, page)
+
+
+TOOLS = {each.__name__: each for each in (search, read, fetch, delete, remove)}
 STRING, NUMBER = {"type": "string"}, {"type": "integer"}
 
 

@@ -46,6 +46,7 @@ LADDERS = (
     Ladder("reflection_paralysis", "muse+told", "search", RECOVERED, (ACT,)),
     Ladder("tool_hallucination", "ghost+told", "search", RECOVERED, (("inject_tool_schema", 1),)),
     Ladder("guardrail_loop", "plead", "delete", RECOVERED, (WORD, WORD, ("escalate_to_human", 3))),
+    Ladder("guardrail_loop", "plead", "remove", RECOVERED, (WORD, WORD, ("escalate_to_human", 3))),
     Ladder("retry_storm", "loop+told", "fetch", RECOVERED, (("activate_circuit_breaker", 1),)),
     # a model that listens to nothing is taken up to the end
     Ladder("hard_loop", "loop+deaf", "search", STOPPED, (WORD, WORD, FINAL, END)),
@@ -54,9 +55,11 @@ LADDERS = (
 )
 
 
-@pytest.mark.parametrize("ladder", LADDERS, ids=[f"{e.pattern}-{e.model}" for e in LADDERS])
+@pytest.mark.parametrize(
+    "ladder", LADDERS, ids=[f"{e.pattern}-{e.model}-{e.tool}" for e in LADDERS]
+)
 def test_the_events_tell_the_ladder(ladder: Ladder, jaeger: Jaeger, model: ScriptedModel) -> None:
-    service = f"ladder-{ladder.pattern}-{ladder.model}".replace("+", "-")
+    service = f"ladder-{ladder.pattern}-{ladder.model}-{ladder.tool}".replace("+", "-")
     said = _run(ladder, jaeger, model, service)
     assert said.startswith(ladder.end), said
     spans = _exported(jaeger, service)
