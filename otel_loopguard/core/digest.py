@@ -27,6 +27,7 @@ UNKNOWN_TOOL: Final = "unknown_tool"
 _AGENT: Final = Kind.AGENT
 _TOOL: Final = Kind.TOOL
 _COMPACT: Final = Kind.COMPACT
+_HANDOFF: Final = Kind.HANDOFF
 _MODEL: Final = Kind.MODEL
 _USER: Final = Kind.USER
 _OK: Final = Outcome.OK
@@ -90,6 +91,8 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
         outcome, size, said = _of_other(sighting, outcome, size)
     if handoffs is not None or kind in HANDS_OVER:
         target, task = handed_over(sighting, agent, size, handoffs)
+        if kind is _HANDOFF:
+            subject = printer.of_subject(args)
     # By position: a name for each takes three times as long.
     return Step(
         kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,

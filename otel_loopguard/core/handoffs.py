@@ -14,6 +14,7 @@ from otel_loopguard.core.alerts import Alerts
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Step
 from otel_loopguard.core.passing import Baton
 from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT, Recent, remember
+from otel_loopguard.core.series import Series
 from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.streaks import BARE
 from otel_loopguard.core.tasks import ALIKE, names
@@ -116,8 +117,8 @@ class Handoffs:
     """
 
     __slots__ = (
-        "_agents", "_errands", "_given", "_heard", "_known", "_last", "_movers", "_news", "_word",
-        "alerts", "baton", "errand", "relay",
+        "_agents", "_errands", "_given", "_heard", "_known", "_last", "_listed", "_movers", "_news",
+        "_series", "_word", "alerts", "baton", "errand", "relay",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -133,11 +134,14 @@ class Handoffs:
         self._last: tuple[Step, Moment] | None = None
         self._news = 0
         self._word: str | None = None
+        self._series: dict[tuple[str, str], Series] = {}
+        self._listed = False
         self.relay: Relay | None = None
 
     def clear(self) -> None:
         """A user turn: what was handed over before it is void."""
         self._errands.clear()
+        self._series.clear()
         self.baton.drop()
         self._given = self._last = self.errand = self.relay = None
 
@@ -212,6 +216,11 @@ class Handoffs:
             if len(errands) > MAX_ERRANDS:
                 del errands[0]
         errand.open += step.kind is Kind.HANDOFF
+        series = self._series.get((caller, target)) or Series()
+        remember(self._series, (caller, target), series, MAX_ERRANDS)
+        self._listed = series.another(step.subject)
+        if self._listed:
+            errand.times = errand.idle = 0.0  # it is another errand
         errand.give(now, self._news - self._agents.get(caller, 0), self._weight(step))
         self.errand = errand
 
@@ -224,7 +233,7 @@ class Handoffs:
     def _hand_on(self, caller: str, step: Step, now: Moment) -> None:
         relay, way = self.relay, (caller, step.target or step.action)
         agents = frozenset(way) if relay is None else relay.agents.union(way)
-        if relay is None or len(agents) > MOST:
+        if relay is None or len(agents) > MOST or self._listed:
             self.relay = Relay(frozenset(way), frozenset({way}), 1.0, now)
             return
         goes_round = (len(agents) <= FEW or way in relay.ways) and not self._tells(step)
