@@ -145,12 +145,15 @@ class Deeds:
     def asks(self, step: Step) -> bool:
         """Whether a call asks how far something is, by what it was told or by the tool's name.
 
-        One that goes a step on each time, by its name, and is told no more than so, counts as well.
+        One that goes a step on each time, by its name, and is told no more than so, counts as well,
+        and so does one that was begun by another tool, which said that it takes a while.
         """
         tells = (asks(step.action) and (step.size or 0) <= SHORT) or (
             steps(step.action) and is_bare(step)
         )
-        return tells or self.polls(2) or waits(step.action)
+        begun = (self.waits >> 2 * self.consecutive) & _TOLD == _TOLD
+        begun = begun and (step.size or 0) <= SHORT
+        return tells or begun or self.polls(2) or waits(step.action)
 
     def goes_round(self, step: Step, call: CallRecord | Once, now: Moment) -> bool:
         """Take a call that repeats something, after `evidence`; whether it goes round."""

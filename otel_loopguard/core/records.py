@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from otel_loopguard.core.model import FAILED
+from otel_loopguard.core.model import FAILED, Kind
 
 if TYPE_CHECKING:
     from otel_loopguard.core.model import Severity, SpanRef, Step
@@ -255,7 +255,7 @@ class Streak:
         self.pause = max(pause, longest)
         if pause >= WAIT_NS:
             return WAIT_WEIGHT
-        failed = step.outcome in FAILED or step.error is not None
+        failed = step.outcome in FAILED or step.kind is Kind.MODEL
         tries = failed and self.args in ((), (step.args_key,))
         grown = tries and 0 < longest * GROWN <= pause and pause >= BACKOFF_NS
         return BACKOFF_WEIGHT if grown else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.model import FAILED, Outcome
-from otel_loopguard.core.records import WAIT_WEIGHT
+from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT
 from otel_loopguard.core.streaks import CLOSE_ROUNDS, NEWS_WEIGHT, is_bare
 from otel_loopguard.core.weights import LONG_WEIGHT, MASKED_WEIGHT
 
@@ -27,6 +27,10 @@ STATUS: Final = 200
 """Who waits for something is told in up to so many characters that it is not there."""
 FINAL_WEIGHT: Final = 0.45
 """What a repeat counts that came after a wait, and says more than that."""
+
+REGULAR_NS: Final = 120_000_000_000
+REGULAR_WEIGHT: Final = 0.33
+"""What is left of that after so long a pause: so works who looks again at regular times."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _EMPTY: Final = Outcome.EMPTY
@@ -68,9 +72,10 @@ def weigh(learned: Evidence, call: CallRecord, step: Step, now: Moment, weight: 
             return
         weight *= NEWS_WEIGHT
         call.doubtful = True
-    if now.waited(step, latest):
+    if (pause := now.pause(step, latest)) >= WAIT_NS:
         final = step.outcome is _OK and (step.size or 0) > STATUS
         weight *= FINAL_WEIGHT if final else WAIT_WEIGHT
+        weight *= REGULAR_WEIGHT if pause >= REGULAR_NS else 1.0
     elif now.model_ns == latest.model_ns and call.first.iteration <= learned.prompted:
         weight *= AT_ONCE_WEIGHT
     call.repeats += 1

@@ -140,12 +140,12 @@ class History:
         began = step.start_ns if step.start_ns < step.end_ns else max(known, default=step.end_ns)
         return max(1, step.end_ns - began)
 
-    def waited(self, one: int, other: int) -> bool:
-        """Whether the second started long after the first, and no model worked meanwhile."""
+    def pause(self, one: int, other: int) -> int:
+        """How long after the first the second started, while no model worked."""
         models = (at for at in range(one + 1, other) if self.steps[at].kind is Kind.MODEL)
         worked = sum(map(self.worked, models))
         first, second = self.steps[one], self.steps[other]
-        return first.end_ns > 0 and second.start_ns - first.end_ns - worked >= WAIT
+        return second.start_ns - first.end_ns - worked if first.end_ns > 0 else 0
 
     def occurrences(self, at: int) -> list[int]:
         """The calls equal to this one, itself included."""
@@ -188,9 +188,11 @@ class History:
             return None
         else:
             weight = 0.45
-        if self.waited(one, other):
+        pause = self.pause(one, other)
+        if pause >= WAIT:
             final = steps[other].outcome is Outcome.OK and steps[other].size > 200
-            return weight * (0.45 if final else 0.15), doubtful
+            regular = 0.33 if pause >= 8 * WAIT else 1.0
+            return weight * (0.45 if final else 0.15) * regular, doubtful
         return weight * (0.75 if self.at_once(first, one, other) else 1.0), doubtful
 
     def at_once(self, first: int, one: int, other: int) -> bool:
@@ -244,17 +246,30 @@ class History:
         end = self.end_of(at)
         if end is None or end[0] != kind:
             return 0, 0.0
-        count, weight = 1, 1.0
+        pairs: list[tuple[int, int]] = []
         while of_tool[:-1] and self.end_of(of_tool[-2]) == end:
             other, one = of_tool.pop(), of_tool[-1]
             apart, quiet = self.rounds[other] - self.rounds[one], self.quiet(one, other)
             tolerant = kind == "failure" or self.steps[other].outcome is Outcome.EMPTY
             if not self.unchanged(one, other) or not (quiet or (tolerant and apart <= CLOSE)):
                 break
-            if apart:
+            pairs.insert(0, (one, other))
+        return self.weigh_streak(pairs, kind)
+
+    def weigh_streak(self, pairs: list[tuple[int, int]], kind: str) -> tuple[int, float]:
+        """How long a streak is of which these are the neighbours, and the weight of that."""
+        count, weight, longest = 1, 1.0, 0
+        tried = {self.steps[one].args_key for one, _ in pairs[:1]}
+        for one, other in pairs:
+            step, pause = self.steps[other], self.pause(one, other)
+            if self.rounds[other] != self.rounds[one]:
+                again = kind == "failure" and tried == {step.args_key}
+                backs_off = again and 0 < longest * 1.3 <= pause and pause >= WAIT / 15
                 count += 1
-                full = quiet or kind == "result"
-                weight += (1.0 if full else 0.45) * (0.15 if self.waited(one, other) else 1.0)
+                full = 1.0 if kind == "result" or self.quiet(one, other) else 0.45
+                weight += full * (0.15 if pause >= WAIT else 0.25 if backs_off else 1.0)
+                longest = max(longest, pause)
+            tried.add(step.args_key)
         return count, weight
 
     def laps(self) -> list[int]:

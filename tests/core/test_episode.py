@@ -37,7 +37,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
     ends = draw(st.lists(st.sampled_from(sorted(END_OF)), min_size=1, max_size=4))
     for _ in range(draw(st.integers(1, 25))):
         kind = draw(st.sampled_from("ttttttttmuer"))
-        start = now + draw(st.sampled_from([-1, 0, 1, 25])) * SECOND
+        start = now + draw(st.sampled_from([-1, 0, 1, 1, 4, 25, 150])) * SECOND
         now = max(now, start) + draw(st.sampled_from([0, 2, 30])) * SECOND
         times = {"start_ns": start, "end_ns": now}
         if kind == "t":

@@ -9,7 +9,7 @@ import pytest
 from otel_loopguard.core.masking import is_clock
 from otel_loopguard.core.model import Kind, Outcome, Sighting
 from otel_loopguard.core.outcome import classify
-from tests.core.steps import START, call, page, seen, utterances
+from tests.core.steps import PAGE, START, call, page, seen, utterances
 
 IDS = ["cat-9cnga", "dog-6ezur", "owl-dvyop", "hen-9k0h9", "elk-m7qkh", "ant-rhj4z", "bee-4k6i5"]
 
@@ -255,17 +255,48 @@ def test_keys_are_pressed_and_pages_scrolled_again_and_again() -> None:
     assert utterances([call("type_text", "Down", "ok")] * 9)[0][0] == 3
 
 
-def test_who_looks_again_after_a_while_may_say_so() -> None:
-    def watch(seconds: int) -> list[Sighting]:
-        steps: list[Sighting] = []
-        for n in range(9):
-            now = START + n * (seconds + 2) * 10**9
-            says = "There is nothing new in the feed so far, I will look at it again later."
-            steps += [
-                call("feed", "a", "[]", start_ns=now, end_ns=now + 10**9),
-                seen(Kind.MODEL, result=says, start_ns=now + 10**9, end_ns=now + 2 * 10**9),
-            ]
-        return steps
+def watch(seconds: int, times: int = 9, result: str = "[]") -> list[Sighting]:
+    """Somebody looks, says so, and looks again after so many seconds."""
+    steps: list[Sighting] = []
+    for n in range(times):
+        now = START + n * (seconds + 2) * 10**9
+        says = "There is nothing new in the feed so far, I will look at it again later."
+        steps += [
+            call("feed", "a", result, start_ns=now, end_ns=now + 10**9),
+            seen(Kind.MODEL, result=says, start_ns=now + 10**9, end_ns=now + 2 * 10**9),
+        ]
+    return steps
 
+
+def test_who_looks_again_after_a_while_may_say_so() -> None:
     assert utterances(watch(60)) == []
     assert utterances(watch(2)) != []
+
+
+def test_who_looks_again_at_regular_times_may_do_so_for_long() -> None:
+    assert utterances(watch(300, 30)) == []
+    assert utterances(watch(30, 30))[0][:2] == (29, "hard_loop")
+    assert utterances(watch(300, 30, PAGE))[0][:2] == (29, "hard_loop")
+
+
+RUNS = call("start", "./migrate", {"process": "p-1", "status": "running"})
+LINE = call("output", "p-1", "Migrating the table of orders (which is a large one)")
+
+
+def test_what_another_tool_has_begun_takes_a_while() -> None:
+    assert utterances([RUNS, *[LINE] * 6]) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "at"),
+    [
+        pytest.param(
+            [call("start", "./migrate", "It is done: 12 tables"), *[LINE] * 6], 4, id="done"
+        ),
+        pytest.param([RUNS, call("read", "x"), *[LINE] * 6], 5, id="something else came first"),
+        pytest.param([RUNS, *[call("output", "p-1")] * 6], 4, id="a page says enough"),
+        pytest.param([RUNS, *[LINE] * 12], 9, id="not for ever"),
+    ],
+)
+def test_what_nobody_waits_for(steps: list[Sighting], at: int) -> None:
+    assert utterances(steps)[0][:2] == (at, "hard_loop")
