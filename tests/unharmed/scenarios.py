@@ -28,7 +28,7 @@ def _flaky() -> Scenario:
 
 
 def _slow(_: Turn) -> Reply:
-    time.sleep(0.3)
+    time.sleep(0.6)
     return Reply("at last")
 
 

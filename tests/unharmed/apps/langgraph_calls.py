@@ -173,8 +173,9 @@ async def async_calls() -> None:
 
 
 async def in_time() -> None:
-    async with asyncio.timeout(0.1):
-        async for _ in chat("slow").astream(ASKED):
+    run = chat("slow")  # takes its time, too
+    async with asyncio.timeout(0.3):  # by when it waits for the answer, wherever that runs
+        async for _ in run.astream(ASKED):
             pass
 
 
