@@ -299,6 +299,7 @@ def test_a_fault_of_ours_on_the_way_is_no_yes(
         until_asked(pay, KINDS["plain"])
         assert pay.plain(WHOM).startswith("This call was not made")
     assert pay.made == 3
+    assert len(signals.named("execute_tool pay")) == 6, "no span is left open"
     assert boundary.faults == {"start of an escalation": 1, "end of an escalation": 1}
     boundary.faults.clear()
 

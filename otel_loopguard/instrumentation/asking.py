@@ -119,12 +119,12 @@ class Asked(Held):
 
     @guarded("end of an escalation")
     def _tell(self, verdict: Verdict) -> None:
-        if verdict is Verdict.APPROVED:
-            self._remember(self._wired.pipeline.guard, allowed=True)
+        allowed = verdict is Verdict.APPROVED
+        if allowed:
             self._call.allow(self._decision)
-            return
-        self._remember(self._wired.pipeline.guard, allowed=False)
-        self._call.hold(self._decision, verdict)
+        else:
+            self._call.hold(self._decision, verdict)
+        self._remember(self._wired.pipeline.guard, allowed=allowed)
 
     def _end(self, verdict: Verdict) -> Scope | Held:
         call = self._call

@@ -157,6 +157,31 @@ async def test_who_is_cancelled_while_a_human_is_asked_sends_nothing(
     assert telemetry.open.spans == {}
 
 
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_a_fault_of_ours_while_a_human_is_asked_is_no_yes(
+    telemetry: Telemetry,
+    server: ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_async: bool,
+) -> None:
+    def fault(*_: object, **__: object) -> None:
+        raise KeyError(0)
+
+    monkeypatch.setattr(boundary, "reraise", False)
+    monkeypatch.setattr("otel_loopguard.sdk.attributes.escalation_attributes", fault)
+    monkeypatch.setattr("otel_loopguard.core.guard.Guard.answer", fault)
+    deleting = Deleting("refused")
+    telemetry.instrument(action="break", escalate=deleting.ask)
+    async with entered(connect(server.base_url, is_async=is_async)) as client:
+        with pytest.raises(loopguard.DeadlockError):
+            await deleting_agent(Chat(), client, deleting).go()
+    assert (deleting.made, len(server.requests)) == (5, 5)
+    assert telemetry.open.spans == {}
+    assert boundary.faults == {"start of an escalation": 1, "end of an escalation": 1}
+    boundary.faults.clear()
+
+
 @answers
 async def test_before_a_run_ends_whose_calls_nobody_can_ask_about_a_human_is_asked(
     telemetry: Telemetry, server: ScriptedModel, client: Callable[[], Any], answer: str
