@@ -170,7 +170,7 @@ class Fingerprinter:
             value = self._parsed(value)
         fields = cast("dict[object, object]", value) if type(value) is dict else {"": value}
         named = ((name, inner) for name, inner in fields.items() if type(name) is str)
-        pairs = ((hash(name), words_in(self._text(inner) or "")) for name, inner in named)
+        pairs = ((hash(_plain(name)), words_in(self._text(inner) or "")) for name, inner in named)
         return tuple(sorted(islice(pairs, MAX_FIELDS)))
 
     def _text(self, value: object) -> str | None:

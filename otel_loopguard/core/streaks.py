@@ -112,7 +112,8 @@ def _streak(
     if step.subject is not None and (step.outcome is not _OK or (step.size or 0) <= SHORT):
         named = streak.named = streak.named or Named(None)
         failed = step.outcome in FAILED
-        if named.another(step.subject, in_form=failed):
+        fine = step.outcome is _OK
+        if named.another(step.subject, in_form=failed, by_number=fine):
             weight *= FAILING_WEIGHT if failed else LISTED_WEIGHT
     streak.progress, streak.epoch = progress, epoch
     streak.extend(step, now, weight, again=again)

@@ -11,10 +11,11 @@ import re
 from typing import Final
 
 from otel_loopguard.core.patterns import Pattern
+from otel_loopguard.core.words import COUNTERS
 
 Subject = tuple[tuple[int, tuple[int, ...]], ...]
-"""The fields of arguments, each its name and its words: numbers that hold within this process. Odd
-ones are of words that name a thing, zero is of words without a letter."""
+"""The fields of arguments, each its name and its words: numbers that hold within this process, and
+whose last two bits say of which kind a word is. Zero is of words without a letter or digit."""
 
 MAX_FIELDS: Final = 16
 MAX_WORDS: Final = 64
@@ -26,15 +27,26 @@ MANY_WORDS: Final = 10
 MOSTLY: Final = 2 / 3
 """The same share for texts of many words: any two of a language have some in common."""
 FORM_WORDS: Final = 2
+LARGE: Final = 100
+"""A smaller number in a text may count up."""
+STEP: Final = 5
+"""Numbers that differ by a multiple of this may be limits, or places in a list of pages."""
+ALONE_WORDS: Final = 2
+"""A name that stands alone in its field is put down without its counts, and as a whole."""
+_NAMED, _NUMBER = 1, 2
+_DATE: Final = _NUMBER | _NAMED  # or whatever else has several numbers
 
 _WORD: Final = Pattern(r"['\"`]?[^\s\"'`{}\[\](),:;=<>|&?]+")
 _QUOTES: Final = "'\"`"
-_COUNTS: Final = re.compile(r"(?<!\d)\d{1,2}(?!\d)")  # with more digits a word is an id
+_COUNTS: Final = re.compile(r"(?<!\d)(?!0\d)\d{1,2}(?!\d)")  # with more digits a word is an id
 _MARKS: Final = re.compile(r"\w[./_@\\#-]+\w|\d")
+_JOINTS: Final = "-./_"
+_DIGITS: Final = 18
 _UNSPACED: Final = "\u2e80"  # from here on scripts put no spaces between words
 
 
-_SLEEP: Final = frozenset({hash("sleep") * 2, hash("start-sleep") * 2 + 1})
+_COUNTERS: Final = frozenset(map(hash, COUNTERS))
+_SLEEP: Final = frozenset({hash("sleep") << 2, hash("start-sleep") << 2 | _NAMED})
 
 
 def words_in(text: str) -> tuple[int, ...]:
@@ -43,19 +55,34 @@ def words_in(text: str) -> tuple[int, ...]:
     for found in _WORD.findall(text.casefold()):
         word = found.lstrip(_QUOTES)
         if word[0] >= _UNSPACED:
-            words += [hash(word[at : at + 2]) * 2 for at in range(max(1, len(word) - 1))]
+            words += [hash(word[at : at + 2]) << 2 for at in range(max(1, len(word) - 1))]
         else:
-            bare = _COUNTS.sub("", word).strip("-./_")
-            named = word is not found or _MARKS.search(word) is not None
-            words.append(hash(bare) * 2 + named if any(map(str.isalpha, bare)) else 0)
+            words.append(_word_of(word, quoted=word is not found))
         if len(words) >= MAX_WORDS:
             break
+    if len(words) == 1 and not words[0] & _NUMBER and any(map(str.isdecimal, text)):
+        words.append(hash(text) << 2 | _DATE)  # of a name that stands alone the digits count too
     return tuple(words[:MAX_WORDS])
+
+
+def _word_of(word: str, *, quoted: bool) -> int:
+    bare = _COUNTS.sub("", word).strip(_JOINTS)
+    if any(map(str.isalpha, bare)):
+        return hash(bare) << 2 | (_NAMED if quoted or _MARKS.search(word) is not None else 0)
+    word = word.strip(_JOINTS)
+    if word.isdecimal() and len(word) <= _DIGITS:
+        return int(word) << 2 | _NUMBER
+    return hash(word) << 2 | _DATE if any(map(str.isdecimal, word)) else 0
 
 
 def sleeps(subject: Subject) -> bool:
     """Whether arguments tell a shell to let time pass."""
     return any(not _SLEEP.isdisjoint(words) for _, words in subject)
+
+
+def _wordy(words: tuple[int, ...]) -> tuple[int, ...]:
+    """Words of which those without a letter are all the same."""
+    return tuple(0 if word & _NUMBER else word for word in words)
 
 
 class Named:
@@ -69,23 +96,46 @@ class Named:
         self._slots: list[tuple[int, int]] = []
         self._know(first or ())
 
-    def another(self, subject: Subject, *, in_form: bool = False) -> bool:
+    def another(self, subject: Subject, *, in_form: bool = False, by_number: bool = False) -> bool:
         """Take the next call's; whether it names another thing than all before.
 
         It does not if nothing but numbers differ: whoever counts up may be asking the same again.
+        But with `by_number` another number that is no count may stand for another thing.
         With `in_form` a field of more than two words names another thing only as a form does.
         """
         last, self._last = self._last, subject
         before, self._slots = self._slots, []
         found = False
         if last is not None and [name for name, _ in last] == [name for name, _ in subject]:
-            for field, ((_, old), (_, new)) in enumerate(zip(last, subject, strict=True)):
+            found = by_number and self._is_numbered(last, subject)
+            for field, ((_, was), (_, now)) in enumerate(zip(last, subject, strict=True)):
+                old, new = _wordy(was), _wordy(now)
                 if old != new and self._is_fresh(old, new):
                     found = found or self._is_apart(old, new, in_form=in_form)
                     found = found or self._fills(field, old, new)
             found = found or (len(before) > 0 and self._slots == before)
         self._know(subject)
         return found
+
+    def _is_numbered(self, last: Subject, subject: Subject) -> bool:
+        """Whether nothing but one number differs, which was not there before and is no count."""
+        changed: list[tuple[int, int, int, int]] = []
+        for (name, old), (_, new) in zip(last, subject, strict=True):
+            if len(old) != len(new):
+                return False
+            is_alone = len(new) == ALONE_WORDS and old[1] & new[1] & _DATE == _DATE
+            pairs = [(old[1], new[1])] if is_alone else zip(old, new, strict=True)
+            changed += [(name, len(new), was, word) for was, word in pairs if was != word]
+        if len(changed) != 1:
+            return False
+        name, words, was, word = changed[0]
+        if not was & word & _NUMBER or word in self._known:
+            return False
+        if words == 1:
+            return name not in _COUNTERS
+        if was & word & _NAMED:
+            return True
+        return word >> 2 >= LARGE and ((word >> 2) - (was >> 2)) % STEP > 0
 
     def _know(self, subject: Subject) -> None:
         if len(self._known) < MAX_KNOWN:

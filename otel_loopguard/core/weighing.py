@@ -28,9 +28,9 @@ STATUS: Final = 200
 FINAL_WEIGHT: Final = 0.45
 """What a repeat counts that came after a wait, and says more than that."""
 
-REGULAR_NS: Final = 120_000_000_000
-REGULAR_WEIGHT: Final = 0.33
-"""What is left of that after so long a pause: so works who looks again at regular times."""
+REGULAR_NS: Final = 45_000_000_000
+REGULAR_WEIGHT: Final = 0.05
+"""What it counts after so long a wait: so works who looks again at regular times."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _EMPTY: Final = Outcome.EMPTY
@@ -72,10 +72,13 @@ def weigh(learned: Evidence, call: CallRecord, step: Step, now: Moment, weight: 
             return
         weight *= NEWS_WEIGHT
         call.doubtful = True
-    if (pause := now.pause(step, latest)) >= WAIT_NS:
+    pause = now.pause(step, latest)
+    if step.outcome is _EMPTY or is_bare(step):  # by such a call one may wait for what may come
+        pause = max(pause, step.end_ns - step.start_ns)
+    if pause >= WAIT_NS:
+        regular = pause >= REGULAR_NS
         final = step.outcome is _OK and (step.size or 0) > STATUS
-        weight *= FINAL_WEIGHT if final else WAIT_WEIGHT
-        weight *= REGULAR_WEIGHT if pause >= REGULAR_NS else 1.0
+        weight *= FINAL_WEIGHT if final else REGULAR_WEIGHT if regular else WAIT_WEIGHT
     elif now.model_ns == latest.model_ns and call.first.iteration <= learned.prompted:
         weight *= AT_ONCE_WEIGHT
     call.repeats += 1

@@ -144,7 +144,8 @@ SAYINGS: Final = (
             r"(?:status|state)(?: is|:) (?:in progress|pending|queued|processing|running)",
             r"(?:^|(?<=: )|(?:is|are) (?:still |currently )?)(?:in progress|pending|queued"
             r"|processing|running|being processed)(?:\W{0,3}\d{1,3} ?%\W?| \(.{1,40}\))?\W{0,3}$",
-            r"(?:^|(?<=[\t\n|])|(?<=  ))[ ]?(?:in[ _]progress|pending|queued)"
+            r"(?:^|(?<=[\t\n|])|(?<=  ))[ ]?(?:in[ _]progress|pending|queued"
+            r"|containercreating|podinitializing|terminating)"
             r"(?=[ ]?(?:$|[\t\n|]|  ))",
             r"please wait|check (?:back|again) (?:later|in)|try again (?:later|in)",
             r"läuft noch|noch nicht (?:fertig|bereit|abgeschlossen)|bitte warten|in bearbeitung",
@@ -175,6 +176,17 @@ SAYINGS: Final = (
     ),
 )
 """What a short text says as a whole; the first that is found counts."""
+
+COUNTERS: Final = frozenset(
+    {
+        *("page", "pagenumber", "pageno", "pageindex", "pagesize", "perpage", "offset", "limit"),
+        *("cursor", "start", "skip", "first", "last", "top", "topk", "k", "n", "count", "size"),
+        *("max", "maxresults", "num", "numresults", "batch", "batchsize", "attempt", "attempts"),
+        *("try", "retry", "retries", "index", "idx", "step", "x", "y", "line", "lines", "depth"),
+        *("timeout", "delay", "seconds", "distance", "amount", "width", "height", "value"),
+    }
+)
+"""Fields whose numbers count, measure or turn pages, and name no thing; without `_` and case."""
 
 ACKS: Final = frozenset(
     {
@@ -211,6 +223,16 @@ VERDICTS: Final = frozenset(
 """What a gate decides that lets a call not pass."""
 
 ENTITY_STATES: Final = frozenset(
-    {"pending", "waiting", "scheduled", "starting", "started", "submitted", "ongoing", "working"}
+    {
+        "pending",
+        "waiting",
+        "scheduled",
+        "starting",
+        "started",
+        "submitted",
+        "ongoing",
+        "working",
+        "busy",
+    }
 )
 """States of jobs, but of orders and tickets too: pending only in a small structure."""

@@ -188,11 +188,13 @@ class History:
             return None
         else:
             weight = 0.45
-        pause = self.pause(one, other)
+        pause, nothing = self.pause(one, other), steps[other].outcome is Outcome.EMPTY
+        if nothing or is_bare(steps[other]):
+            pause = max(pause, steps[other].end_ns - steps[other].start_ns)
         if pause >= WAIT:
             final = steps[other].outcome is Outcome.OK and steps[other].size > 200
-            regular = 0.33 if pause >= 8 * WAIT else 1.0
-            return weight * (0.45 if final else 0.15) * regular, doubtful
+            waited = 0.05 if pause >= 3 * WAIT else 0.15
+            return weight * (0.45 if final else waited), doubtful
         return weight * (0.75 if self.at_once(first, one, other) else 1.0), doubtful
 
     def at_once(self, first: int, one: int, other: int) -> bool:

@@ -140,6 +140,7 @@ TEXTS = [
     ("still running (job 7)", PENDING),
     ("[no new output for 10 s; the command still runs]", PENDING),
     ("[12%] construction en cours...", PENDING),
+    ("web-0  0/1  ContainerCreating  0  14s", PENDING),
     ("wird gebaut\u2026", PENDING),
     ("src/a/b.js:1:\u2026maxRows\u2026", OK),
     ("a.py:12: rows = read(...", OK),

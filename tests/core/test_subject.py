@@ -126,7 +126,60 @@ def test_who_tells_a_shell_to_sleep() -> None:
 def test_words_in_an_unspaced_script_are_pairs() -> None:
     assert len(words_in("固态电池")) == 3
     assert len(words_in("王")) == 1
-    assert words_in("12 / 3.5 --") == (0, 0, 0, 0)
+    assert words_in(" / -- ") == (0, 0)
+
+
+def numbered(*each: object) -> list[bool]:
+    """Which of these arguments name another thing, where a number may stand for one."""
+    first, *others = map(PRINTER.of_subject, each)
+    names = Named(first)
+    return [names.another(other, by_number=True) for other in others]
+
+
+IDS = [48213, 48377, 48391, 49020]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param([{"order_id": n} for n in IDS], id="ids"),
+        pytest.param([{"order_id": str(n), "deep": True} for n in IDS], id="as texts"),
+        pytest.param([{"chapter": n} for n in range(4)], id="chapters"),
+        pytest.param(queries(*[f"mark order {n} as paid" for n in IDS]), id="in a text"),
+        pytest.param([{"day": f"2026-05-{n:02}"} for n in range(8, 14)], id="days"),
+        pytest.param(
+            queries(*[f"closed on 2026-05-{n:02}" for n in range(8, 14)]), id="days in texts"
+        ),
+        pytest.param([{"host": f"web{n}", "do": "df -h"} for n in range(8, 13)], id="hosts"),
+        pytest.param(queries(*[f"http://n-{n:02}.int/up" for n in range(1, 9)]), id="addresses"),
+        pytest.param([{"seat": f"{n}{c}"} for n in range(8, 10) for c in "ABC"], id="seats"),
+        pytest.param(queries("978-3-16-148410-0", "978-0-13-235088-4"), id="several in one"),
+    ],
+)
+def test_numbers_that_name_things(args: Sequence[object]) -> None:
+    assert all(numbered(*args))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param([{"page": n} for n in range(4)], id="pages"),
+        pytest.param([{"Page_Number": n} for n in range(4)], id="pages in another spelling"),
+        pytest.param(queries(*[f"fetch page {n} of the list" for n in range(9)]), id="in a text"),
+        pytest.param(queries(*[f"select * limit {n}" for n in (100, 200, 500, 1000)]), id="limits"),
+        pytest.param([{"id": n, "left": n * n} for n in IDS], id="two at once"),
+        pytest.param([{"id": 7}, {"id": "of 7 8"}, {"id": 7}], id="more words"),
+        pytest.param(queries(*[f"grep savings_{n} a.rs" for n in range(9)]), id="a name counts up"),
+        pytest.param([{"id": n} for n in (7, 7, 7)], id="the same"),
+        pytest.param([{"id": "a"}, {"id": 7}], id="a number for a word"),
+    ],
+)
+def test_numbers_that_do_not(args: Sequence[object]) -> None:
+    assert not any(numbered(*args)[1:])
+
+
+def test_a_number_that_was_there_before_is_nothing_else() -> None:
+    assert numbered(*[{"id": n} for n in (1, 2, 1, 2, 3)]) == [True, False, False, True]
 
 
 LISTS = [
@@ -136,6 +189,13 @@ LISTS = [
     pytest.param([failure("head", f"{a}.org", "404") for a in THINGS[:6]], id="dead links"),
     pytest.param(
         [call("replace", f"{a} {b}", CLEAN) for a in "abcd" for b in "abcd"], id="an editor's word"
+    ),
+    pytest.param(
+        [
+            Sighting(Kind.TOOL, "order", args={"id": 48213 + 37 * n}, result=CLEAN)
+            for n in range(12)
+        ],
+        id="numbered things",
     ),
     pytest.param(
         [failure("open", each, "denied", error="PermissionError") for each in THINGS[:4]],
@@ -167,6 +227,14 @@ def test_a_list_is_worked_through(steps: list[Sighting]) -> None:
             [call("find", who, page(7)) for who in PEOPLE],
             "result_stagnation",
             id="the same page for all names",
+        ),
+        pytest.param(
+            [
+                Sighting(Kind.TOOL, "list", args={"page": n, "of": "orders"}, result=CLEAN)
+                for n in range(12)
+            ],
+            "result_stagnation",
+            id="the same for all pages",
         ),
         pytest.param(
             [failure("head", f"{each}.org", "503") for each in THINGS],

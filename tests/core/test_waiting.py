@@ -9,7 +9,7 @@ import pytest
 from otel_loopguard.core.masking import is_clock
 from otel_loopguard.core.model import Kind, Outcome, Sighting
 from otel_loopguard.core.outcome import classify
-from tests.core.steps import PAGE, START, call, page, seen, utterances
+from tests.core.steps import PAGE, SECOND, START, call, page, seen, utterances
 
 IDS = ["cat-9cnga", "dog-6ezur", "owl-dvyop", "hen-9k0h9", "elk-m7qkh", "ant-rhj4z", "bee-4k6i5"]
 
@@ -276,7 +276,19 @@ def test_who_looks_again_after_a_while_may_say_so() -> None:
 def test_who_looks_again_at_regular_times_may_do_so_for_long() -> None:
     assert utterances(watch(300, 30)) == []
     assert utterances(watch(30, 30))[0][:2] == (29, "hard_loop")
-    assert utterances(watch(300, 30, PAGE))[0][:2] == (29, "hard_loop")
+    assert utterances(watch(300, 30, PAGE))[0][:2] == (11, "hard_loop")
+
+
+def test_who_listens_for_long_waits() -> None:
+    def listen(seconds: int, result: str) -> list[Sighting]:
+        return [
+            call("receive", "jobs", result, start_ns=at, end_ns=at + seconds * SECOND)
+            for at in range(START, START + 9 * (seconds + 2) * SECOND, (seconds + 2) * SECOND)
+        ]
+
+    assert utterances(listen(30, "[]")) == utterances(listen(30, "nothing came in 30 s")) == []
+    assert utterances(listen(2, "[]"))[0][:2] == (3, "hard_loop")
+    assert utterances(listen(30, PAGE))[0][:2] == (3, "hard_loop")
 
 
 RUNS = call("start", "./migrate", {"process": "p-1", "status": "running"})
