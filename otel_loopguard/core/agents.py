@@ -149,7 +149,7 @@ class Deeds:
         and so does one that was begun by another tool, which said that it takes a while.
         """
         tells = (asks(step.action) and (step.size or 0) <= SHORT) or (
-            steps(step.action) and is_bare(step)
+            steps(step.action) and (is_bare(step) or step.outcome is _EMPTY)
         )
         begun = (self.waits >> 2 * self.consecutive) & _TOLD == _TOLD
         begun = begun and (step.size or 0) <= SHORT

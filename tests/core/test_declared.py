@@ -125,7 +125,10 @@ def test_another_read_is_not_held_back_by_doubtful_evidence():
 
 
 def test_what_is_called_for_what_it_does_may_say_the_same_each_time():
-    bills = [call("pay", n, "The bill is paid, and the receipt is in your box.") for n in range(20)]
+    bills = [
+        call("pay", f"bill {n}", "The bill is paid, and the receipt is in your box.")
+        for n in range(20)
+    ]
     assert utterances(bills)
     assert utterances(bills, make_guard(tools=PAY)) == []
 
