@@ -73,8 +73,8 @@ def weigh(learned: Evidence, call: CallRecord, step: Step, now: Moment, weight: 
         weight *= NEWS_WEIGHT
         call.doubtful = True
     pause = now.pause(step, latest)
-    if step.outcome is _EMPTY or is_bare(step):  # by such a call one may wait for what may come
-        pause = max(pause, step.end_ns - step.start_ns)
+    if 0 < step.start_ns and (step.outcome is _EMPTY or is_bare(step)):
+        pause = max(pause, step.end_ns - step.start_ns)  # one may call it to wait for what may come
     if pause >= WAIT_NS:
         regular = pause >= REGULAR_NS
         final = step.outcome is _OK and (step.size or 0) > STATUS

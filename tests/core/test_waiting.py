@@ -289,6 +289,8 @@ def test_who_listens_for_long_waits() -> None:
 
     assert utterances(listen(30, "[]")) == utterances(listen(30, "nothing came in 30 s")) == []
     assert utterances(listen(2, "[]"))[0][:2] == (3, "hard_loop")
+    ends = [each._replace(start_ns=0) for each in listen(30, "[]")]
+    assert utterances(ends)[0][:2] == (3, "hard_loop")
     assert utterances(listen(30, PAGE))[0][:2] == (3, "hard_loop")
 
 
