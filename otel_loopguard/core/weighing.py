@@ -73,7 +73,7 @@ def weigh(learned: Evidence, call: CallRecord, step: Step, now: Moment, weight: 
         weight *= NEWS_WEIGHT
         call.doubtful = True
     pause = now.pause(step, latest)
-    if 0 < step.start_ns and (step.outcome is _EMPTY or is_bare(step)):
+    if step.start_ns > 0 and (step.outcome is _EMPTY or is_bare(step)):
         pause = max(pause, step.end_ns - step.start_ns)  # one may call it to wait for what may come
     if pause >= WAIT_NS:
         regular = pause >= REGULAR_NS
