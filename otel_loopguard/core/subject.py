@@ -119,19 +119,20 @@ class Named:
 
     def _is_numbered(self, last: Subject, subject: Subject) -> bool:
         """Whether nothing but one number differs, which was not there before and is no count."""
-        changed: list[tuple[int, int, int, int]] = []
+        changed: list[tuple[int, bool, int, int]] = []
         for (name, old), (_, new) in zip(last, subject, strict=True):
             if len(old) != len(new):
                 return False
             is_alone = len(new) == ALONE_WORDS and old[1] & new[1] & _DATE == _DATE
             pairs = [(old[1], new[1])] if is_alone else zip(old, new, strict=True)
-            changed += [(name, len(new), was, word) for was, word in pairs if was != word]
+            bare = all(word & _NUMBER for word in new)
+            changed += [(name, bare, was, word) for was, word in pairs if was != word]
         if len(changed) != 1:
             return False
-        name, words, was, word = changed[0]
+        name, bare, was, word = changed[0]
         if not was & word & _NUMBER or word in self._known:
             return False
-        if words == 1:
+        if bare:
             return name not in _COUNTERS
         if was & word & _NAMED:
             return True

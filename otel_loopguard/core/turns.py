@@ -39,6 +39,8 @@ PARTLY: Final = 0.2
 """From so much likeness on a text says in part what an earlier one said: it is not quite new."""
 THOUGHT_WEIGHT: Final = 0.25
 """What a new thought counts that nothing is said with: it may go on from the one before."""
+WORD_WEIGHT: Final = 0.5
+"""The same where it says something short, and that is new too."""
 FEW_WORDS: Final = 20
 """Beside its reasoning a turn of fewer words gives no answer."""
 
@@ -163,13 +165,16 @@ class Turns:
         if text is None:
             return
         fresh = True
-        if text.words >= MIN_WORDS:
+        tells = text.words >= MIN_WORDS
+        if tells:
             compared: Likes = {}  # the newest texts are often the newest answers too
             fresh = not self._compare(text, now, compared)
             self._answer(text, now, compared)
         little = said.blank or text.words < FEW_WORDS or not fresh
         muses = said.thinks and little and not said.acts
-        weight = THOUGHT_WEIGHT if said.blank and fresh else 1.0
+        weight = 1.0
+        if fresh and (said.blank or tells):
+            weight = THOUGHT_WEIGHT if said.blank else WORD_WEIGHT
         self.musing = longer(self.musing, now, weight=weight) if muses else None
 
     def _compare(self, text: Sketch, now: Moment, compared: Likes) -> bool:

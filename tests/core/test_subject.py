@@ -145,6 +145,7 @@ IDS = [48213, 48377, 48391, 49020]
         pytest.param([{"order_id": n} for n in IDS], id="ids"),
         pytest.param([{"order_id": str(n), "deep": True} for n in IDS], id="as texts"),
         pytest.param([{"chapter": n} for n in range(4)], id="chapters"),
+        pytest.param([{"at": f"00:{n:02}:30"} for n in range(4)], id="times"),
         pytest.param(queries(*[f"mark order {n} as paid" for n in IDS]), id="in a text"),
         pytest.param([{"day": f"2026-05-{n:02}"} for n in range(8, 14)], id="days"),
         pytest.param(
