@@ -189,6 +189,10 @@ def thinks(n: int, text: str = "Hm.", **more: object) -> Sighting:
     return says(text, thought=thought, **more)
 
 
+def tells(n: int) -> str:
+    return f"It is a {'uvwxyz'[n] * 9} of {'uvwxyz'[n] * 5} now."
+
+
 def test_thinking_without_acting() -> None:
     assert spoken(*map(thinks, range(4))) == [(3, NAME, "warning")]
 
@@ -202,8 +206,7 @@ def test_thinking_without_acting() -> None:
         pytest.param([step for n in range(9) for step in (thinks(n), call(args=n, result=f"{n}"))],
                      id="a call after each"),
         pytest.param([says("Quite short.", thought="Well.")] * 2, id="twice"),
-        pytest.param([thinks(n, f"It is a {'uvwx'[n] * 9} of {'uvwx'[n] * 5} now.") for n in range(4)],
-                     id="each says something else"),
+        pytest.param([thinks(n, tells(n)) for n in range(5)], id="each says something else"),
     ],
 )  # fmt: skip
 def test_thinking_that_is_fine(steps: list[Sighting]) -> None:
@@ -211,8 +214,7 @@ def test_thinking_that_is_fine(steps: list[Sighting]) -> None:
 
 
 def test_thinking_and_saying_something_else_each_time_takes_longer() -> None:
-    turns = [thinks(n, f"It is a {'uvwxyz'[n] * 9} of {'uvwxyz'[n] * 5} now.") for n in range(6)]
-    assert spoken(*turns) == [(5, NAME, "warning")]
+    assert spoken(*[thinks(n, tells(n)) for n in range(6)]) == [(6, NAME, "warning")]
 
 
 def test_different_thoughts_are_neither_silence_nor_paralysis() -> None:

@@ -252,6 +252,9 @@ def test_what_does_not_change_by_itself(steps: list[Sighting], at: int) -> None:
 def test_keys_are_pressed_and_pages_scrolled_again_and_again() -> None:
     assert utterances([call("press_key", "Down", "ok")] * 9) == []
     assert utterances([call("press_key", "Down", "")] * 9) == []
+    assert (
+        utterances([call("press_key", each, "") for each in ["Up", *["Down"] * 7, "Enter"]]) == []
+    )
     assert utterances([call("press_key", "Down", page(1))] * 9)[0][0] == 3
     assert utterances([call("type_text", "Down", "ok")] * 9)[0][0] == 3
 

@@ -52,7 +52,7 @@ class ResultStagnation:
     def __call__(self, episode: Episode, step: Step, /) -> Finding | None:
         """See `Detector`."""
         streak = episode.tool.results if episode.tool is not None else None
-        if episode.deeds.polls(2) or (step.traits is not None and step.traits.irreversible):
+        if episode.deeds.asks(step) or (step.traits is not None and step.traits.irreversible):
             return None  # what cannot be undone is called for what it does, not for what it says
         if streak is None or streak.count < 2 or len(streak.args) < 2:
             return in_turns(episode, step, (self.small_warning, self.small_critical))
