@@ -164,13 +164,14 @@ class Fingerprinter:
         return self.of_text("~" + loose_form(text))
 
     def of_subject(self, value: object) -> Subject:
-        """Returns what arguments name, by field."""
+        """Returns what arguments name, by field; not of fields that only tell calls apart."""
         kind = type(value)
         if kind is not dict and _is_text(value):
             value = self._parsed(value)
         fields = cast("dict[object, object]", value) if type(value) is dict else {"": value}
-        named = ((name, inner) for name, inner in fields.items() if type(name) is str)
-        pairs = ((hash(_plain(name)), words_in(self._text(inner) or "")) for name, inner in named)
+        named = ((_plain(name), inner) for name, inner in fields.items() if type(name) is str)
+        kept = ((name, inner) for name, inner in named if name not in _COSMETIC)
+        pairs = ((hash(name), words_in(self._text(inner) or "")) for name, inner in kept)
         return tuple(sorted(islice(pairs, MAX_FIELDS)))
 
     def _text(self, value: object) -> str | None:

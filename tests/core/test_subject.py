@@ -68,6 +68,9 @@ def test_each_names_another_thing(args: Sequence[object]) -> None:
         pytest.param([{"q": "lease"}, {"q": "fee", "n": 3}, {"text": "rent"}], id="other fields"),
         pytest.param(queries("lease", "lease"), id="the same"),
         pytest.param(
+            [{"q": "lease", "requestId": f"req_{each}"} for each in THINGS], id="another request"
+        ),
+        pytest.param(
             queries("固态电池量产时间", "量产固态电池", "固态电池何时量产"), id="no spaces"
         ),
     ],
