@@ -19,7 +19,14 @@ def gist_of(
     """What part a call reads, or the plan that it writes down."""
     given: Any = args
     if type(args) is dict:
-        kinds = [*map(type, given.values())]
-        if kinds.count(int) != 2 and list not in kinds:
-            return None  # as most often: it takes two numbers or a list
+        numbers = 0
+        for value in given.values():
+            kind = type(value)
+            if kind is int:
+                numbers += 1
+            elif kind is list:
+                break
+        else:
+            if numbers != 2:
+                return None  # as most often: it takes two numbers or a list
     return extent_of(printer, action, given, result) or plan_of(given)

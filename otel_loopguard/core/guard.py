@@ -122,17 +122,18 @@ class Guard:
     def observe(self, run: str, sighting: Sighting, agent: str | None = None) -> Observation:
         """Take one sighting of a run; every step of every source comes through here."""
         before = self._runs.get(run)
-        handoffs = self._shared(sighting.parent) if before is None else before.handoffs
+        kind, action, parent = sighting[0], sighting[1], sighting[-1]  # by name it takes longer
+        handoffs = self._shared(parent) if before is None else before.handoffs
         traits = None
-        if sighting.kind is _TOOL:
-            traits = self._declared.tools.get(sighting.action)
+        if kind is _TOOL:
+            traits = self._declared.tools.get(action)
         else:
-            self._declared.hear(run, sighting.kind)
+            self._declared.hear(run, kind)
         step = digest(self.fingerprinter, before, handoffs, traits, sighting, agent)
         with self._lock:
             episode, lost = self._runs.wake(run, agent)
-            if sighting.parent is not None and episode.handoffs is None:
-                episode.handoffs = self._shared(sighting.parent)
+            if parent is not None and episode.handoffs is None:
+                episode.handoffs = self._shared(parent)
             changes, ended = _NOTHING if lost is None else close_all([lost], "evicted")
             counted, spoken = False, ()
             if self._ignored and step.action in self._ignored and step.kind is _TOOL:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from json.encoder import encode_basestring
+from json.encoder import encode_basestring as quote
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def writer(make_encoder: Callable[..., Any] | None) -> Callable[[object], str]:
     write = make_encoder(
         markers=None,
         default=encoder.default,
-        encoder=encode_basestring,
+        encoder=quote,
         indent=None,
         key_separator=encoder.key_separator,
         item_separator=encoder.item_separator,

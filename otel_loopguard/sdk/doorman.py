@@ -40,16 +40,20 @@ class Doorman(SpanProcessor):
         if inside is None and self._make is not None:
             inside = self._let_in()
         if inside is not None:
+            # From here on it is asked itself: a span of ours is passed on at each call of a tool.
+            vars(self).update(on_start=inside.on_start, on_end=inside.on_end)
             inside.on_start(span, parent_context)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Let the processor have a span that has ended."""
+        """Let the processor have a span that has ended; before it is there none was passed on."""
         if self._inside is not None:
             self._inside.on_end(span)
 
     def shutdown(self) -> None:
         """Do nothing more."""
         inside, self._inside, self._make = self._inside, None, None
+        for name in ("on_start", "on_end"):
+            vars(self).pop(name, None)
         if inside is not None:
             inside.shutdown()
 

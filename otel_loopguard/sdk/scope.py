@@ -7,7 +7,6 @@ run is found through the parent span instead.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -198,7 +197,7 @@ Live = tuple[Run, "Call | None"]
 """What is known of a span that is open: its run, and the call that it is in."""
 
 
-class LiveSpans(OrderedDict[int, Live]):
+class LiveSpans(dict[int, Live]):
     """The spans that are open, by span id. Bounded: the oldest are forgotten.
 
     It has no lock, so that a signal handler, a finalizer or a fork can come at any time: each of
@@ -213,7 +212,7 @@ class LiveSpans(OrderedDict[int, Live]):
         """A span starts."""
         self[span_id] = run, call
         if len(self) > self._limit:
-            self.popitem(last=False)
+            self._forget()
 
     def open(self, span: trace.Span, run: Run) -> SpanRef | None:
         """A span of ours starts; returns how a step names it, None if it is not valid."""
@@ -223,8 +222,13 @@ class LiveSpans(OrderedDict[int, Live]):
             return None
         self[span_id] = run, None
         if len(self) > self._limit:
-            self.popitem(last=False)
+            self._forget()
         return trace_id, span_id
+
+    def _forget(self) -> None:
+        """Forget a tenth of them: to look for the oldest one takes long where many were taken."""
+        for span_id in [*self][: self._limit // 10 + 1]:
+            self.pop(span_id, None)
 
 
 live_spans: Final = LiveSpans()

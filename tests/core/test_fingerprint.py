@@ -543,7 +543,7 @@ def test_a_value_that_changes_while_it_is_read_is_unknown(
         raise RecursionError
 
     monkeypatch.setattr(canonical_module, "encode", out_of_stack)
-    assert PRINTER.of_result({"a": 1}) == UNKNOWN
+    assert PRINTER.of_result({"a": [1]}) == UNKNOWN
 
 
 # --- limits --------------------------------------------------------------------------------------
