@@ -11,16 +11,17 @@ from otel_loopguard.core.model import FAILED, Outcome, Status
 from otel_loopguard.core.names import asks, steps, waits
 from otel_loopguard.core.plans import Plan, Plans
 from otel_loopguard.core.ranges import Ranges
-from otel_loopguard.core.records import remember
+from otel_loopguard.core.records import Moment, remember
 from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.streaks import is_bare
 from otel_loopguard.core.subject import sleeps
+from otel_loopguard.core.tuples import make
 
 if TYPE_CHECKING:
     from otel_loopguard.core.cycles import Cycle
     from otel_loopguard.core.model import Step
     from otel_loopguard.core.ranges import Extent
-    from otel_loopguard.core.records import CallRecord, Moment, Once, ToolRecord
+    from otel_loopguard.core.records import CallRecord, Once, ToolRecord
     from otel_loopguard.core.rejections import Rejections
 
 MAX_AGENTS: Final = 16
@@ -105,10 +106,42 @@ class Deeds:
             self._round = name or None
             self._round_end_ns = step.end_ns
             self.opened = number
-            self.waits = (self.waits << 2) & _ALL
+            if self.waits:
+                self.waits = (self.waits << 2) & _ALL
         if step.traits is not None and step.traits.poll:
             self.waits |= _TOLD
         return not joins
+
+    def take_fresh(
+        self, step: Step, number: int, tokens: int, model_ns: int
+    ) -> tuple[Once, ToolRecord] | None:
+        """Take a call that opens the round of that number and is new; None if it turns out not to.
+
+        It comes to what `begin` and the counters come to, in fewer steps. Nothing is taken of a
+        call that is none: another one may have come since it was found to be new.
+        """
+        name, evidence = step.round, self.evidence
+        if name is None or self._round is None:
+            joins = 0 < step.start_ns < self._round_end_ns
+        else:
+            joins = name == self._round
+        action, args_key, result_key = step.action, step.args_key or "", step.result_key or ""
+        key, end = (action, args_key), (action, result_key)
+        if joins or key in evidence.calls or end in evidence.results or self.rejections is not None:
+            return None
+        if action == self._last_action:
+            self.consecutive += 1
+        else:
+            self.consecutive, self._last_action = 1, action
+        self._round, self._round_end_ns, self.opened = name or None, step.end_ns, number
+        if self.waits:
+            self.waits = (self.waits << 2) & _ALL
+        if step.traits is not None and step.traits.poll:
+            self.waits |= _TOLD
+        now = make(Moment, (step.span, number, step.end_ns, tokens, model_ns))
+        once = evidence.take_fresh(step, key, end, now)
+        self.cycles.begin(((action, args_key, result_key),), now)
+        return once, evidence.tools.take_fresh(action, once)
 
     def health(
         self, step: Step, call: CallRecord | Once, tool: ToolRecord, cycle: Cycle | None

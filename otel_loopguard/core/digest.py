@@ -11,7 +11,7 @@ from otel_loopguard.core.outcome import classify, of_text
 from otel_loopguard.core.phrases import times_asked
 from otel_loopguard.core.returned import compare
 from otel_loopguard.core.said import CUT, echoed, said_by
-from otel_loopguard.core.sizes import SHORT
+from otel_loopguard.core.sizes import BARE, SHORT
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -60,8 +60,7 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
         action = f"agent:{action}"
     if args_key is None and args is not MISSING:
         args_key = printer.of_args(args)
-    masked_key = words = loose_key = said = target = task = gist = subject = None
-    returns = False
+    masked_key = None
     if recorded is None:
         result_key, size = printer.of_result(result)
     else:
@@ -70,6 +69,19 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
     known = kind is not _MODEL and (
         episode is None or episode.knows(action, args_key, result_key, agent)
     )
+    length = size or 0
+    fresh = not known and length > BARE and args_key is not None and masked_key is None
+    if fresh and length > SHORT and kind is _TOOL and handoffs is None and outcome is error is None:
+        # As most often; what follows comes to the same, in more steps.
+        outcome = of_text(result, deep=False) if type(result) is str else classify(result)
+        if outcome is _OK:
+            return Step(
+                kind, action, source, args_key, result_key, None, outcome, error, call_id, round_,
+                agent, start_ns, end_ns, tokens, size, span, None, None, None,
+                None, None, gist_of(printer, action, args, result), traits, None, fresh,
+            )  # fmt: skip
+    words = loose_key = said = target = task = gist = subject = None
+    returns = False
     if known:
         at = (action, args_key, result_key, agent)
         returns, masked, words, loose_key = compare(printer, episode, sighting, *at)
@@ -97,7 +109,7 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
     return Step(
         kind, action, source, args_key, result_key, masked_key, outcome, error, call_id, round_,
         agent, start_ns, end_ns, tokens, size, span, said, target, task,
-        loose_key, words, gist, traits, subject,
+        loose_key, words, gist, traits, subject, fresh and outcome is _OK,
     )  # fmt: skip
 
 

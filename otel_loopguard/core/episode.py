@@ -215,14 +215,29 @@ class Episode:
             return False
         if step.agent != self._acting and step.agent is not None:
             self._turn_to(step.agent)
-        deeds, opens, again = self._deeds, False, claim == "again"
+        deeds, again = self._deeds, claim == "again"
+        fresh = None
+        if step.fresh and not again:
+            fresh = deeds.take_fresh(step, self.iteration + 1, self.tokens, self._model_ns)
+        if fresh is None:
+            call, now = self._count(deeds, step, again=again)
+        else:  # as most often
+            call, self.tool = fresh
+            now, self.health = call.latest, _HEALTHY
+            self.iteration = deeds.opened
+            self.good += 1
+        self.call, self.consecutive = call, deeds.consecutive
         if not again:
             self.steps.append(step)
-            if deeds.begin(step, self.iteration + 1):
-                opens = True
-                self.iteration += 1
-        self.consecutive = deeds.consecutive
-        self._judge(deeds, step, opens, again)
+            if step.gist is not None:
+                self.repeats |= deeds.understand(step, step.gist, now)
+        evidence = deeds.evidence
+        if self._others is not None and evidence.changed:
+            self._others.see_change()
+        if self.talk is not None or step.said is not None:
+            talk = self.talk = self.talk or Talk()
+            moved = evidence.moved or step.result_key is None or step.outcome is _PENDING
+            self.repeats |= talk.called(step, call, now, moved=moved)
         return not again
 
     def _turn_to(self, agent: str) -> None:
@@ -232,33 +247,20 @@ class Episode:
             self._deeds = others.swap(self._acting, self._deeds, agent)
         self._acting = agent
 
-    def _judge(self, deeds: Deeds, step: Step, opens: bool, again: bool) -> None:  # noqa: FBT001 - a name takes time
-        """Take a call into all counters."""
+    def _count(self, deeds: Deeds, step: Step, *, again: bool) -> tuple[CallRecord, Moment]:
+        """Take a call into all counters; with `again` another attempt at the newest one."""
+        opens = not again and deeds.begin(step, self.iteration + 1)
+        self.iteration += opens
         evidence = deeds.evidence
         now = make(Moment, (step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns))
-        call: CallRecord | Once | None = None if again else evidence.take_new(step, now, opens)
-        if call is not None:
-            tool = evidence.tools.take_new(step.action, call)
-        else:
-            call = evidence.count_call(step, now, again=again, opens=opens)
-            tool = evidence.tools.count(evidence, step, now, again=again)
-        self.call, self.tool, self.health = call, tool, _HEALTHY
-        if evidence.changed and self._others is not None:
-            self._others.see_change()
-        if type(call) is Once and opens and deeds.rejections is None:  # as most often
-            self.good += 1
-            deeds.cycles.begin(((step.action, step.args_key or "", step.result_key or ""),), now)
-        else:
-            self._weigh(step, call, tool, now, opens=opens)
-        if step.gist is not None and not again:
-            self.repeats |= deeds.understand(step, step.gist, now)
-        if self.talk is not None or step.said is not None:
-            talk = self.talk = self.talk or Talk()
-            moved = evidence.moved or step.result_key is None or step.outcome is _PENDING
-            self.repeats |= talk.called(step, call, now, moved=moved)
+        call = evidence.count_call(step, now, again=again, opens=opens)
+        self.tool = evidence.tools.count(evidence, step, now, again=again)
+        self.health = _HEALTHY
+        self._weigh(step, call, self.tool, now, opens=opens)
+        return call, now
 
     def _weigh(
-        self, step: Step, call: CallRecord | Once, tool: ToolRecord, now: Moment, *, opens: bool
+        self, step: Step, call: CallRecord, tool: ToolRecord, now: Moment, *, opens: bool
     ) -> None:
         """Whether a call goes on with anything."""
         deeds = self._deeds
@@ -275,7 +277,7 @@ class Episode:
         vague = evidence.vague or (None if is_bare(step) else False)
         goes_on = deeds.cycles.add(step.action, args_key, result, now, opens=opens, vague=vague)
         self.cycle = (deeds.cycles.longest(2) if goes_on else None) or evidence.tour
-        if type(call) is not Once or self.cycle is not None:
+        if call.seen > 1 or not step.fresh or self.cycle is not None:
             goes_round = deeds.goes_round(step, call, now)
             streak = tool.results or tool.failures
             in_row = 0 if streak is None else streak.count

@@ -17,7 +17,7 @@ from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.names import changes
 from otel_loopguard.core.records import CallRecord, Moment, Once, Recent
 from otel_loopguard.core.returned import Returned
-from otel_loopguard.core.streaks import BARE, Tools, is_bare
+from otel_loopguard.core.streaks import Tools, is_bare
 from otel_loopguard.core.tours import Tours
 from otel_loopguard.core.tuples import make
 from otel_loopguard.core.weighing import MAX_ROUNDS, compare, weigh
@@ -111,33 +111,28 @@ class Evidence:
         """Whether a tool has come to a result before."""
         return (action, result_key) in self.results
 
-    def take_new(self, step: Step, now: Moment, opens: bool) -> Once | None:  # noqa: FBT001 - a name takes time
-        """What `count_call` comes to for a call that repeats nothing, as most do; None for others.
+    def take_fresh(
+        self, step: Step, key: tuple[str, str], end: tuple[str, str], now: Moment
+    ) -> Once:
+        """What `count_call` comes to for a call that is new, as its result is, and opens a round.
 
-        Its result says enough to be news, and is it, so that none of the other questions arise.
+        Its result says enough to be news, so that none of the other questions arise. `key` is the
+        call, `end` what it came to.
         """
-        action, args_key, result_key, size = step.action, step.args_key, step.result_key, step.size
-        if args_key is None or result_key is None or size is None or size <= BARE:
-            return None
-        if step.outcome is not _OK or step.masked_key or step.loose_key:
-            return None
         calls, results = self.calls, self.results
-        key, end = (action, args_key), (action, result_key)
-        if key in calls or end in results:
-            return None
         if len(calls) >= MAX_CALLS:
             calls.condense(MAX_CALLS // 2)
         if len(results) >= MAX_RESULTS:
             results.condense(MAX_RESULTS // 2)
-        if opens and len(self._round) <= 1 and now.model_ns == self._heard:
+        if len(self._round) <= 1 and now[4] == self._heard:
             self.loose, self.tour, self._round = None, None, [key]
         else:
-            self._begin(key, now, opens)
+            self._begin(key, now, opens=True)
         self.moved = results[end] = True
-        self.changed = changed = changes(action) if step.traits is None else alters(step)
+        self.changed = changed = changes(key[0]) if step.traits is None else alters(step)
         self._settled = self.progress = progress = self.progress + 1
         self._settled_epoch = self.epoch = epoch = self.epoch + changed
-        calls[key] = once = make(Once, (step, now, progress, epoch, self.replays))
+        calls[key] = once = make(Once, (key[1], end[1], now, progress, epoch, self.replays))
         return once
 
     def count_call(self, step: Step, now: Moment, *, again: bool, opens: bool) -> CallRecord:
@@ -146,7 +141,7 @@ class Evidence:
         Returns its record. With `opens` it is the first of a round.
         """
         key = None if step.args_key is None else (step.action, step.args_key)
-        self._begin(key, now, opens)
+        self._begin(key, now, opens=opens)
         self.alike = False
         result_key = step.result_key
         self.vague = result_key is not None and (step.action, result_key) not in self.results
@@ -165,7 +160,7 @@ class Evidence:
                 each.progress, each.epoch, each.replays = self.progress, self.epoch, self.replays
         return call
 
-    def _begin(self, key: tuple[str, str] | None, now: Moment, opens: bool) -> None:  # noqa: FBT001 - a name takes time
+    def _begin(self, key: tuple[str, str] | None, now: Moment, *, opens: bool) -> None:
         """A call is taken: of a new round, or of the newest."""
         self.loose = self.tour = None
         if opens:

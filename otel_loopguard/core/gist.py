@@ -8,6 +8,8 @@ from otel_loopguard.core.plans import plan_of
 from otel_loopguard.core.ranges import extent_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from otel_loopguard.core.fingerprint import Fingerprinter
     from otel_loopguard.core.plans import Plan
     from otel_loopguard.core.ranges import Extent
@@ -20,7 +22,8 @@ def gist_of(
     given: Any = args
     if type(args) is dict:
         numbers = 0
-        for value in given.values():
+        values: Iterable[object] = given.values()
+        for value in values:
             kind = type(value)
             if kind is int:
                 numbers += 1

@@ -15,8 +15,7 @@ from otel_loopguard.core.model import FAILED, Kind, Outcome, Step
 from otel_loopguard.core.passing import Baton
 from otel_loopguard.core.records import WAIT_NS, WAIT_WEIGHT, Recent, remember
 from otel_loopguard.core.series import Series
-from otel_loopguard.core.sizes import SHORT
-from otel_loopguard.core.streaks import BARE
+from otel_loopguard.core.sizes import BARE, SHORT
 from otel_loopguard.core.tasks import ALIKE, names
 
 if TYPE_CHECKING:

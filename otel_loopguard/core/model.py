@@ -1,9 +1,8 @@
 """The values that travel along the line: Sighting -> Step -> Observation (with Findings).
 
-A `Sighting` is what somebody saw, content included; it lives for one call of `Guard.observe`. A
-`Step` is the same reduced to digests and numbers, and all that a run remembers. A `Finding` is a
-verdict; an `Observation` is the answer to one sighting. Nobody changes any of them.
-Times are nanoseconds since the epoch, as in OpenTelemetry. Digests are 16 hex digits.
+A `Sighting` is what somebody saw, content included; it lives for one call. A `Step` is the same
+reduced to digests and numbers. A `Finding` is a verdict, an `Observation` the answer to one
+sighting. Nobody changes them. Times are nanoseconds since the epoch, digests 16 hex digits.
 """
 
 from __future__ import annotations
@@ -145,8 +144,7 @@ class Sighting(NamedTuple):
         start_ns, end_ns: when it started and ended; 0 if unknown.
         tokens: input plus output tokens of a model call; what a compaction began with.
         thought, finish: a model's reasoning, as far as shown; why it stopped, in its own word.
-        output_tokens: how many of `tokens` the model wrote, its reasoning included; of a
-            compaction's, how many it left.
+        output_tokens: how many of `tokens` the model wrote; of a compaction's, how many it left.
         recorded: the result's digests, where they were made already: for a span of ours in a file.
         acts, parent: whether a response asks for a tool; the run around this one, if any.
     """
@@ -180,6 +178,7 @@ class Step:
 
     A key is None where nothing was captured. `masked_key` and `words` are of another result of the
     call, `loose_key` is a weaker `args_key`, `subject` what a call names that brought no news.
+    `fresh`: call and result are new, as far as was known, and the result says enough to be news.
     """
 
     kind: Kind
@@ -206,6 +205,7 @@ class Step:
     gist: Extent | Plan | None = None
     traits: Traits | None = None
     subject: Subject | None = None
+    fresh: bool = False
 
 
 class Finding(NamedTuple):

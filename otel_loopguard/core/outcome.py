@@ -25,6 +25,7 @@ _BLANK_CHARS: Final = 2_000
 _JSON_CHARS: Final = 32_768
 _WRAPPERS: Final = 4  # one in the other
 _BOXES: Final = frozenset({dict, list, tuple, set, frozenset})
+_NO_WORD: Final = frozenset("{[(|#*-+>\"'0123456789")
 _NOTHING: Final = frozenset({"", "[]", "{}", "()", "null", "none", '""', "''"})
 # Before Python 3.12 it takes long to read a member from its enum.
 _OK: Final = Outcome.OK
@@ -71,7 +72,8 @@ def of_text(text: str, deep: bool) -> Outcome:  # noqa: FBT001 - a name takes ti
             return Outcome.ACK
     elif size <= _BLANK_CHARS and text.isspace():
         return _EMPTY
-    if ERROR_START.match(text[:SHORT].lstrip().lower()) is not None:
+    # JSON, tables and lists are the most: to look at their first character takes no time.
+    if text[0] not in _NO_WORD and ERROR_START.match(text[:SHORT].lstrip().lower()) is not None:
         return failure_text_kind(text)
     return _of_content(text) if deep else _OK
 

@@ -166,11 +166,12 @@ class Once(NamedTuple):
     It can be read like a `CallRecord`, as far as others read one.
 
     Attributes:
-        step, latest: the call, and when it was.
+        args_key, result_key, latest: the digests of the call and its result, and when it was.
         progress, epoch, replays: what those of the run were after it.
     """
 
-    step: Step
+    args_key: str
+    result_key: str
     latest: Moment
     progress: int
     epoch: int
@@ -188,18 +189,13 @@ class Once(NamedTuple):
         return self.latest
 
     @property
-    def result_key(self) -> str | None:
-        """The result."""
-        return self.step.result_key
-
-    @property
-    def like(self) -> str | None:
+    def like(self) -> str:
         """The result: it stands for itself."""
-        return self.step.result_key
+        return self.result_key
 
     def record(self) -> CallRecord:
         """The record to go on with, now that there is more to say."""
-        now, key = self.latest, self.step.result_key
+        now, key = self.latest, self.result_key
         return CallRecord(
             now, now, 1, 1, 1, 1.0, key, None, key, None, None,
             self.progress, self.epoch, self.replays,

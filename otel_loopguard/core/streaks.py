@@ -8,7 +8,7 @@ from otel_loopguard.core.declared import alters
 from otel_loopguard.core.model import FAILED, Outcome
 from otel_loopguard.core.plans import Plan
 from otel_loopguard.core.records import Streak, ToolRecord, newest, remember
-from otel_loopguard.core.sizes import SHORT
+from otel_loopguard.core.sizes import BARE, SHORT
 from otel_loopguard.core.subject import Named
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ LISTED_WEIGHT: Final = 0.11
 much the same each time."""
 FAILING_WEIGHT: Final = 0.34
 """The same where the tool failed."""
-BARE: Final = 32
-"""Up to this many characters a result is no more than an acknowledgement, unless it is empty."""
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _ACK: Final = Outcome.ACK
@@ -55,7 +53,7 @@ class Tools:
         """Forget all but the newest."""
         self._table = newest(self._table, limit)
 
-    def take_new(self, action: str, once: Once) -> ToolRecord:
+    def take_fresh(self, action: str, once: Once) -> ToolRecord:
         """Take a call of a tool that repeated nothing."""
         tool = self._table.get(action)
         if tool is None:
@@ -89,8 +87,8 @@ class Tools:
 
 def _began(once: Once) -> Streak:
     """The streak that a fresh result has begun."""
-    key, now = once.result_key or "", once.latest
-    return Streak(now, now, key, once.progress, once.epoch, 1, 1.0, (once.step.args_key,), (key,))
+    key, now = once.result_key, once.latest
+    return Streak(now, now, key, once.progress, once.epoch, 1, 1.0, (once.args_key,), (key,))
 
 
 def _streak(
