@@ -273,7 +273,10 @@ class _Arguments:
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Returns the arguments of a call by their names."""
         given, names = args[self._skip :] if self._skip else args, self._names
-        named = dict(zip(names, given))  # noqa: B905 - `strict` costs as much as the rest
+        if len(given) == 1 and names:  # as most often, where it is not by keyword
+            named = {names[0]: given[0]}
+        else:
+            named = dict(zip(names, given))  # noqa: B905 - `strict` costs as much as the rest
         if self._defaults:
             named = {**self._defaults, **named}
         if kwargs:
