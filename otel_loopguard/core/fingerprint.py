@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
+from typing import TYPE_CHECKING, Final, TypeGuard, cast
 
 from otel_loopguard.core.canonical import (
     MAX_CHARS,
@@ -26,7 +26,6 @@ from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.returned import loose_form, words_of
 from otel_loopguard.core.subject import MAX_FIELDS, words_in
 from otel_loopguard.core.texts import sample
-from otel_loopguard.core.tuples import make
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash  # pyright: ignore[reportPrivateUsage] - hashlib has no name
@@ -48,17 +47,13 @@ _TELLING: Final = frozenset({"reason", "description", "explanation", "label"})
 _SAYING: Final = frozenset({"title", "note", "comment", "thought", "thoughts"})
 
 
-class Printed(NamedTuple):
-    """The digest of a result and its length in characters; both None when unknown.
+Printed = tuple["str | None", "int | None"]
+"""The digest of a result and its length in characters; both None when unknown.
 
-    The length of something that is no text is that of its canonical form.
-    """
+The length of something that is no text is that of its canonical form.
+"""
 
-    key: str | None
-    size: int | None
-
-
-UNKNOWN: Final = Printed(None, None)
+UNKNOWN: Final[Printed] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +107,14 @@ class Fingerprinter:
         if type(value) is str and len(value) <= self.max_chars and value.isascii():
             digest = self._keyed.copy()  # as `of_text` does, in fewer steps
             digest.update(value.encode())
-            return make(Printed, (digest.hexdigest(), len(value)))
+            return digest.hexdigest(), len(value)
         if _is_text(value):
-            return make(Printed, (self.of_text(value), str.__len__(value)))
+            return self.of_text(value), str.__len__(value)
         text = plain_form(value, self.max_chars, self.max_nodes, self.max_depth)
         if text is None:
             form = self._read(value, named=False)
-            return Printed(self.of_text("=" + form.text), form.size) if form else UNKNOWN
-        return make(Printed, (self.of_text("=" + text), len(text)))
+            return (self.of_text("=" + form.text), form.size) if form else UNKNOWN
+        return self.of_text("=" + text), len(text)
 
     def of_text(self, text: str) -> str:
         """Returns the digest of a text, such as an id or an identity."""

@@ -161,8 +161,10 @@ class Guard:
         if action in self._ignored:
             return True
         episode = self._runs.get(run)
-        stands = episode is not None and asked_about(episode, action) is not None
-        return not stands and action not in self._declared.tools
+        if episode is not None and (episode.standing is not None or action not in episode.asked):
+            stands = asked_about(episode, action) is not None
+            return not stands and action not in self._declared.tools
+        return action not in self._declared.tools
 
     def decide(
         self,

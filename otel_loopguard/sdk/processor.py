@@ -63,6 +63,7 @@ class LoopGuardSpanProcessor(SpanProcessor):
         self.active = made is not None
         if made is not None:
             self._pipeline = made
+        self._ours: object = names.SCOPE  # no scope yet
         self._value_limit = SpanLimits().max_span_attribute_length
 
     @Lazy
@@ -71,14 +72,12 @@ class LoopGuardSpanProcessor(SpanProcessor):
 
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Find the run of someone else's span; say on the span if that run is stuck."""
-        scope = span.instrumentation_scope
-        if scope is None or scope.name != names.SCOPE:  # who has made one of ours knows its run
+        if span.instrumentation_scope is not self._ours and not self._is_ours(span):
             self._place(span, parent_context)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Read what someone else's span shows, and let the guard have it."""
-        scope = span.instrumentation_scope
-        if scope is None or scope.name != names.SCOPE:
+        if span.instrumentation_scope is not self._ours and not self._is_ours(span):
             self._take(span)
 
     def shutdown(self) -> None:
@@ -89,6 +88,14 @@ class LoopGuardSpanProcessor(SpanProcessor):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Nothing is held back here."""
+        return True
+
+    def _is_ours(self, span: ReadableSpan) -> bool:
+        """Whether a span is one of our own: who has made it knows its run, and tells of it."""
+        scope = span.instrumentation_scope
+        if scope is None or scope.name != names.SCOPE:
+            return False
+        self._ours = scope  # all spans of a tracer have the same one
         return True
 
     @guarded("processor.on_start")

@@ -214,17 +214,6 @@ class LiveSpans(dict[int, Live]):
         if len(self) > self._limit:
             self._forget()
 
-    def open(self, span: trace.Span, run: Run) -> SpanRef | None:
-        """A span of ours starts; returns how a step names it, None if it is not valid."""
-        where = span.get_span_context()
-        trace_id, span_id = where[0], where[1]  # by name it takes several times as long
-        if not (trace_id and span_id):
-            return None
-        self[span_id] = run, None
-        if len(self) > self._limit:
-            self._forget()
-        return trace_id, span_id
-
     def _forget(self) -> None:
         """Forget a tenth of them: to look for the oldest one takes long where many were taken."""
         for span_id in [*self][: self._limit // 10 + 1]:

@@ -29,14 +29,13 @@ from hypothesis import strategies as st
 
 from otel_loopguard.core import canonical as canonical_module
 from otel_loopguard.core.canonical import canonical, plain
-from otel_loopguard.core.fingerprint import Fingerprinter, Printed
+from otel_loopguard.core.fingerprint import UNKNOWN, Fingerprinter
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.plain import writer
 from otel_loopguard.core.reading import Reader, encode
 from otel_loopguard.core.texts import is_form_c, sample
 
 PRINTER = Fingerprinter(b"key of the tests")
-UNKNOWN = Printed(None, None)
 
 
 class Point(NamedTuple):
@@ -143,7 +142,7 @@ class Bag(AbstractSet[object]):
 
 
 def key(value: object) -> str | None:
-    return PRINTER.of_result(value).key
+    return PRINTER.of_result(value)[0]
 
 
 SAME = [
@@ -294,9 +293,9 @@ def test_a_result_that_is_json_text_stays_text() -> None:
 
 
 def test_the_size_of_a_text_is_its_length_and_of_others_that_of_their_form() -> None:
-    assert PRINTER.of_result("caf\u00e9").size == 4
-    assert PRINTER.of_result({"a": [1, 2.0]}).size == len('{"a":[1,2]}')
-    assert PRINTER.of_result(["x" * 1_000_000]).size == pytest.approx(1_000_000, rel=0.001)
+    assert PRINTER.of_result("caf\u00e9")[1] == 4
+    assert PRINTER.of_result({"a": [1, 2.0]})[1] == len('{"a":[1,2]}')
+    assert PRINTER.of_result(["x" * 1_000_000])[1] == pytest.approx(1_000_000, rel=0.001)
 
 
 # --- what cannot be told -------------------------------------------------------------------------
@@ -489,7 +488,7 @@ def test_no_property_is_read_in_search_of_content() -> None:
     covered = Covered()
     assert PRINTER.of_result(covered) == UNKNOWN
     covered.slot = 1
-    assert PRINTER.of_result(covered).key is not None
+    assert PRINTER.of_result(covered)[0] is not None
 
 
 def test_a_dataclass_that_keeps_a_field_behind_a_property_counts_with_what_it_holds() -> None:
@@ -571,14 +570,14 @@ def test_the_same_part_twice_is_no_cycle() -> None:
 @pytest.mark.parametrize("leaf", [1, math.nan, object], ids=["plain", "nan", "type"])
 def test_depth_is_limited_alike_on_both_ways(leaf: object) -> None:
     printer = Fingerprinter(b"k", max_depth=4)
-    assert printer.of_result([[[[leaf]]]]).key is not None
+    assert printer.of_result([[[[leaf]]]])[0] is not None
     assert printer.of_result([[[[[leaf]]]]]) == UNKNOWN
 
 
 @pytest.mark.parametrize("empty", [[], (), {}, set()], ids=["list", "tuple", "dict", "set"])
 def test_what_is_empty_is_a_level_too(empty: object) -> None:
     printer = Fingerprinter(b"k", max_depth=2)
-    assert printer.of_result([empty]).key is not None
+    assert printer.of_result([empty])[0] is not None
     assert printer.of_result([[empty]]) == UNKNOWN
     assert Fingerprinter(b"k", max_depth=0).of_result(empty) == UNKNOWN
 
@@ -586,7 +585,7 @@ def test_what_is_empty_is_a_level_too(empty: object) -> None:
 @pytest.mark.parametrize("leaf", [1, math.nan, object], ids=["plain", "nan", "type"])
 def test_nodes_are_limited_alike_on_both_ways(leaf: object) -> None:
     printer = Fingerprinter(b"k", max_nodes=4)
-    assert printer.of_result([1, [leaf]]).key is not None
+    assert printer.of_result([1, [leaf]])[0] is not None
     assert printer.of_result([1, [leaf, 1]]) == UNKNOWN
 
 
@@ -604,7 +603,7 @@ def test_deep_nesting_is_unknown_and_raises_nothing() -> None:
 def test_a_large_mapping_is_not_visited_beyond_the_limit() -> None:
     small = FrozenMap(**{f"k{i}": i for i in range(100)})
     large = FrozenMap(**{f"k{i}": i for i in range(100_000)})
-    assert PRINTER.of_result(small).key is not None
+    assert PRINTER.of_result(small)[0] is not None
     assert PRINTER.of_result(large) == UNKNOWN
     assert large.asked <= PRINTER.max_nodes + 1
 
@@ -649,14 +648,14 @@ def test_texts_that_are_too_much_together_are_sampled_in_the_order_of_keys() -> 
     mixed = dict(reversed(list(parts.items())))
     assert key(parts) == key(mixed) is not None
     assert key(parts) != key(parts | {"k5": "x" * 100_000})
-    assert PRINTER.of_result(parts).size == pytest.approx(600_000, rel=0.01)
+    assert PRINTER.of_result(parts)[1] == pytest.approx(600_000, rel=0.01)
 
 
 def test_without_an_order_texts_that_are_too_much_are_unknown() -> None:
     texts = [chr(97 + i) * 100_000 for i in range(4)]
     assert PRINTER.of_result(set(texts)) == UNKNOWN
     assert PRINTER.of_result(dict.fromkeys(texts, 1)) == UNKNOWN
-    assert PRINTER.of_result(set(texts[:2])).key is not None
+    assert PRINTER.of_result(set(texts[:2]))[0] is not None
 
 
 def test_hex_for_whole_numbers_that_are_too_long_to_write_in_tens() -> None:
