@@ -33,6 +33,7 @@ _USER: Final = Kind.USER
 _OK: Final = Outcome.OK
 _TRUNCATED: Final = Outcome.TRUNCATED
 _UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
+_SHALLOW: Final = False  # a call by keyword takes longer
 
 
 def digest(  # noqa: C901, PLR0912 - each function less is time
@@ -73,7 +74,7 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
     fresh = not known and length > BARE and args_key is not None and masked_key is None
     if fresh and length > SHORT and kind is _TOOL and handoffs is None and outcome is error is None:
         # As most often; what follows comes to the same, in more steps.
-        outcome = of_text(result, deep=False) if type(result) is str else classify(result)
+        outcome = of_text(result, _SHALLOW) if type(result) is str else classify(result)
         if outcome is _OK:
             return Step(
                 kind, action, source, args_key, result_key, None, outcome, error, call_id, round_,

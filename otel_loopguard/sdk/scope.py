@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_LIVE_SPANS: Final = 10_000
 
-_PLACE: Final = otel_context.create_key("loopguard-place")
+PLACE: Final = otel_context.create_key("loopguard-place")
 """Holds the action that is under way, else the run; one key, since each costs a copy."""
 (SPAN,) = trace.set_span_in_context(trace.INVALID_SPAN, Context())
 """Holds the current span, as `opentelemetry.trace` has it."""
@@ -76,7 +76,7 @@ class Action(Protocol):
         ...
 
 
-_entered: ContextVar[Run | Action | None] = ContextVar("loopguard-entered", default=None)
+entered: Final[ContextVar[Run | Action | None]] = ContextVar("loopguard-entered", default=None)
 """What our own hooks have entered last: it outlives the contexts that others attach."""
 
 
@@ -99,8 +99,8 @@ def run_of(context: Context | None = None) -> Run | None:
 def here() -> tuple[Context, Run | None, Action | None]:
     """Where the code that runs now is: its context, its run, the call under way, if any."""
     context = otel_context.get_current()
-    place: Any = context.get(_PLACE)
-    if place is not _entered.get():
+    place: Any = context.get(PLACE)
+    if place is not entered.get():
         place = _innermost(place)
     if type(place) is Run:  # as most often
         return context, place if place.id else run_around(context), None
@@ -112,7 +112,7 @@ def here() -> tuple[Context, Run | None, Action | None]:
 
 def enter_run(run: Run, context: Context | None = None) -> Context:
     """A context inside a run; no call is under way in it yet."""
-    return otel_context.set_value(_PLACE, run, context)
+    return otel_context.set_value(PLACE, run, context)
 
 
 def action_of(context: Context | None = None) -> Action | None:
@@ -127,22 +127,22 @@ def enter_action(
     """A context inside a call, and thereby inside its run; below its span, if there is one."""
     around = otel_context.get_current() if context is None else context
     if span is None:
-        return Context({**around, _PLACE: action})
-    return Context({**around, _PLACE: action, SPAN: span})
+        return Context({**around, PLACE: action})
+    return Context({**around, PLACE: action, SPAN: span})
 
 
 def attach(context: Context) -> Tokens:
     """Run what follows in a context of ours, until `detach`."""
-    place: Any = context.get(_PLACE)
-    return otel_context.attach(context), _entered.set(place)
+    place: Any = context.get(PLACE)
+    return otel_context.attach(context), entered.set(place)
 
 
 def detach(tokens: Tokens) -> None:
     """Undo `attach`, in the same place; elsewhere there is nothing to take off."""
-    token, entered = tokens
+    token, before = tokens
     otel_context.detach(token)
     try:  # noqa: SIM105 - each tool call comes here
-        _entered.reset(entered)
+        entered.reset(before)
     except ValueError:
         pass
 
@@ -167,7 +167,7 @@ def inner(run: Run, other: Run) -> Run:
 
 def _place(context: Context | None) -> Run | Action | None:
     """Where a context is; without one, the code that runs."""
-    place: Any = otel_context.get_value(_PLACE, context)
+    place: Any = otel_context.get_value(PLACE, context)
     if context is None:
         return _innermost(place)
     return None if isinstance(place, dict) else place  # as below
@@ -178,15 +178,15 @@ def _innermost(place: Any) -> Run | Action | None:
 
     Other instrumentations attach contexts that they have kept from before.
     """
-    entered = _entered.get()
+    inside = entered.get()
     if isinstance(place, dict):  # pydantic, with which others keep a context, takes a Run apart
-        return entered
-    if place is None or entered is None or entered is place:
+        return inside
+    if place is None or inside is None or inside is place:
         return place
-    run, other = _run_in(place), _run_in(entered)
+    run, other = _run_in(place), _run_in(inside)
     if run.id == other.id:
-        return place if isinstance(entered, Run) else entered
-    return entered if inner(run, other) is other else place
+        return place if isinstance(inside, Run) else inside
+    return inside if inner(run, other) is other else place
 
 
 def _run_in(place: Run | Action) -> Run:
@@ -213,6 +213,17 @@ class LiveSpans(dict[int, Live]):
         self[span_id] = run, call
         if len(self) > self._limit:
             self._forget()
+
+    def open(self, span: trace.Span, run: Run) -> SpanRef | None:
+        """A span of ours starts; returns how a step names it, None if it is not valid."""
+        where = span.get_span_context()
+        trace_id, span_id = where[0], where[1]  # by name it takes several times as long
+        if not (trace_id and span_id):
+            return None
+        self[span_id] = run, None
+        if len(self) > self._limit:
+            self._forget()
+        return trace_id, span_id
 
     def _forget(self) -> None:
         """Forget a tenth of them: to look for the oldest one takes long where many were taken."""
