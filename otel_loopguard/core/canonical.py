@@ -120,9 +120,10 @@ def _flat_form(value: Any, room: int, nodes: int, depth: int) -> str | None:
     """
     if _type_of(value) is not dict or depth < 1 or len(value) >= nodes:
         return None
-    keys = value
+    keys, left = value, room
     if len(value) > 1:
-        if {*map(_type_of, value)} != _TEXT:  # others would be asked how they compare
+        # Keys of other types would be asked how they compare.
+        if {*map(_type_of, value)} != _TEXT or sum(map(len, value)) > room:
             return None
         keys = sorted(value)
     said: list[str] = []
@@ -131,19 +132,17 @@ def _flat_form(value: Any, room: int, nodes: int, depth: int) -> str | None:
             return None
         item = value[key]
         kind = _type_of(item)
-        if kind is str:
-            room -= len(item)
+        if kind is str and len(item) <= left:
+            left -= len(item)
             said.append(f"{quote(key)}:{quote(item)}")
-        elif kind is int:
-            if not _MIN_WORD <= item <= _MAX_WORD:
-                return None
+        elif kind is int and _MIN_WORD <= item <= _MAX_WORD:
             said.append(f"{quote(key)}:{item}")
         elif item is None or kind is bool:
             said.append(f"{quote(key)}:{_NAMES[item]}")
         else:
             return None
-        room -= len(key)
-    return f"{{{','.join(said)}}}" if room >= 0 else None
+    text = f"{{{','.join(said)}}}"
+    return text if len(text) <= room else None
 
 
 def _survey(value: Any, room: int, nodes: int, depth: int) -> bool | None:  # noqa: C901, PLR0912 - one loop

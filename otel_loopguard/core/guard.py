@@ -141,10 +141,8 @@ class Guard:
             else:
                 stuck = episode.stuck
                 counted = episode.add(step)
-                detectors = self._detectors if episode.repeats else self._unbidden
-                looks = detectors or episode.standing is not None
-                if looks and (counted or episode.call is not None):
-                    spoken = self._judge(episode, step, detectors)
+                if episode.repeats or self._unbidden or episode.standing is not None:
+                    spoken = self._judge(episode, step, counted)
                 if stuck is not None:
                     episode.recover()
                 if episode.stuck is not stuck:
@@ -256,12 +254,12 @@ class Guard:
         with self._lock:
             return outer.hand_over()
 
-    def _judge(
-        self, episode: Episode, step: Step, detectors: tuple[Detector, ...]
-    ) -> tuple[Utterance, ...]:
+    def _judge(self, episode: Episode, step: Step, counted: bool) -> tuple[Utterance, ...]:  # noqa: FBT001 - a name takes time
         spoken: tuple[Utterance, ...] = ()
+        if not counted and episode.call is None:
+            return spoken
         held: list[Finding] = []
-        for detector in detectors:
+        for detector in self._detectors if episode.repeats else self._unbidden:
             finding = detector(episode, step)
             if finding is None or finding.severity is _INFO or finding.pattern in self._muted:
                 continue
