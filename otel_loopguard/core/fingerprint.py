@@ -17,6 +17,7 @@ from otel_loopguard.core.canonical import (
     MAX_DEPTH,
     MAX_NODES,
     Form,
+    flat_form,
     form_of,
     plain_form,
     read_form,
@@ -96,6 +97,14 @@ class Fingerprinter:
             value = self._parsed(value)
             if _is_text(value):
                 return self.of_text(value)
+        try:
+            text = flat_form(value, self.max_chars, self.max_nodes, self.max_depth)
+        except (LookupError, RuntimeError):
+            return None
+        if text is not None:
+            digest = self._keyed.copy()  # as `of_text` does, in fewer steps
+            digest.update(b"=" + text.encode())
+            return digest.hexdigest()
         text = plain_form(value, self.max_chars, self.max_nodes, self.max_depth)
         if text is None:
             form = self._read(value, named=True)

@@ -121,7 +121,7 @@ class Guard:
 
     def observe(self, run: str, sighting: Sighting, agent: str | None = None) -> Observation:
         """Take one sighting of a run; every step of every source comes through here."""
-        before = self._runs.get(run)
+        before = self._runs.awake(run) or self._runs.get(run)
         kind, action, parent = sighting[0], sighting[1], sighting[-1]  # by name it takes longer
         handoffs = self._shared(parent) if before is None else before.handoffs
         traits = None
@@ -158,7 +158,7 @@ class Guard:
         """Whether all calls of a tool are made right now: of most there is nothing to decide."""
         if action in self._ignored:
             return True
-        episode = self._runs.get(run)
+        episode = self._runs.awake(run) or self._runs.get(run)
         if episode is not None and (episode.standing is not None or action not in episode.asked):
             stands = asked_about(episode, action) is not None
             return not stands and action not in self._declared.tools

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from otel_loopguard.core.episode import Episode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MAX_AWAKE: Final = 1_000
 
@@ -19,13 +19,17 @@ class Runs:
 
     The newest 1,000 are awake. Those behind them are condensed: they forget what happened long ago
     and go on as usual with their next step. Beyond `limit` the one that was silent longest is lost.
+
+    Attributes:
+        awake: the episode of a run that is awake, as most that are asked for; else None.
     """
 
-    __slots__ = ("_asleep", "_awake", "_limit")
+    __slots__ = ("_asleep", "_awake", "_limit", "awake")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._awake: OrderedDict[str, Episode] = OrderedDict()
+        self.awake: Callable[[str], Episode | None] = self._awake.get
         self._asleep: OrderedDict[str, Episode] = OrderedDict()
 
     def __len__(self) -> int:
