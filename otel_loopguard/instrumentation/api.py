@@ -202,7 +202,7 @@ def _scoped(function: Any, open_: _Open, name: str) -> Any:
     # As `guarded` does, without the time that it takes to pass on arguments of any kind.
     def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> drive.Scope | Held | None:
         try:
-            wired = wiring.current()
+            wired = wiring.ready or wiring.current()
             return None if wired is None else open_(wired, name, named(args, kwargs))
         except Exception as fault:  # noqa: BLE001 - this is the boundary
             boundary.caught("start of a decorated call", fault)

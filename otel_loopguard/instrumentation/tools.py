@@ -24,7 +24,7 @@ from otel_loopguard.instrumentation.content import as_text
 from otel_loopguard.instrumentation.deciding import decided
 from otel_loopguard.runtime import boundary
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import SPAN, Run, here
+from otel_loopguard.sdk.scope import SPAN, Run, here, live_spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,7 @@ _OPERATION: Final = names.OPERATION
 _TOOL_NAME: Final = names.TOOL_NAME
 _RUN_ID: Final = names.RUN_ID
 _ARGS_FINGERPRINT: Final = names.ARGS_FINGERPRINT
+_AGENT_NAME: Final = names.AGENT_NAME
 OUTSIDE: Final = Run("", scoped=False)
 """Stands for no run at all: a call that nothing ties to others can be in no loop."""
 
@@ -125,7 +126,10 @@ class ToolCall(Action):
                 if pipeline.captures and span is not None and failure is None:
                     capture_result(span, result)
             finally:
-                self.close(end_ns)
+                if self.own and span is not None:  # as `close` does, in fewer steps
+                    span.end(end_ns)
+                    if self.where is not None:
+                        live_spans.pop(self.where[1], None)
         except Exception as fault:  # noqa: BLE001 - this is the boundary
             boundary.caught("end of a tool call", fault)
 
@@ -176,15 +180,23 @@ def tool_attributes(
     args: object,
 ) -> names.Attributes:
     """What a tool span of ours says from its start on."""
-    attributes: names.Attributes = {_OPERATION: "execute_tool", _TOOL_NAME: shown}
-    if run is not OUTSIDE:
-        attributes[_RUN_ID] = run.id
-    if args_key is not None:
-        attributes[_ARGS_FINGERPRINT] = args_key
+    agent = run.agent
+    attributes: names.Attributes
+    if args_key is not None and agent is not None:  # as most often
+        attributes = {
+            _OPERATION: "execute_tool", _TOOL_NAME: shown, _RUN_ID: run.id,
+            _ARGS_FINGERPRINT: args_key, _AGENT_NAME: agent,
+        }  # fmt: skip
+    else:
+        attributes = {_OPERATION: "execute_tool", _TOOL_NAME: shown}
+        if run is not OUTSIDE:
+            attributes[_RUN_ID] = run.id
+        if args_key is not None:
+            attributes[_ARGS_FINGERPRINT] = args_key
+        if agent is not None:
+            attributes[_AGENT_NAME] = agent
     if call_id is not None:
         attributes[names.TOOL_CALL_ID] = call_id
-    if run.agent is not None:
-        attributes[names.AGENT_NAME] = run.agent
     if pipeline.captures:
         text = as_text(args)
         if text is not None:

@@ -29,13 +29,9 @@ class Wiring:
     Args:
         runtime: settings and guard.
         providers: where everything is told.
-
-    Attributes:
-        ready: whether it has all that a hook needs.
     """
 
     def __init__(self, runtime: Runtime, providers: Providers) -> None:
-        self.ready = False
         self._runtime = runtime
         self._providers = providers
         self.attachment = Attachment(providers, self._make_processor, self._end_open)
@@ -121,6 +117,8 @@ class Wiring:
 
 _lock = threading.RLock()
 _current: Wiring | None = None
+ready: Wiring | None = None
+"""The wiring of this process once it has all that a hook needs."""
 _off = False
 
 
@@ -148,12 +146,12 @@ def _build(settings: Settings | None, providers: Providers) -> Wiring:
 
 def current() -> Wiring | None:
     """The wiring of this process, made from the environment if need be; None when switched off."""
-    wiring = _current
-    return wiring if wiring is not None and wiring.ready else _ready(wiring)
+    return ready or _ready(_current)
 
 
 @guarded("wiring")
 def _ready(wiring: Wiring | None) -> Wiring | None:
+    global ready  # noqa: PLW0603
     if wiring is None:
         if _off:
             return None
@@ -163,15 +161,17 @@ def _ready(wiring: Wiring | None) -> Wiring | None:
         wiring = connect()
     wiring.attachment.ensure()
     _ = wiring.pipeline.guard  # what cannot be made fails here, behind this boundary
-    wiring.ready = wiring.attachment.settled
+    with _lock:  # nobody disconnects it meanwhile
+        if wiring.attachment.settled and wiring is _current:
+            ready = wiring
     return wiring
 
 
 def disconnect() -> None:
     """Undo `connect`: hooks and decorators do nothing until the next one."""
-    global _current, _off
+    global _current, _off, ready
     with _lock:
-        wiring, _current, _off = _current, None, True
+        wiring, _current, ready, _off = _current, None, None, True
     if wiring is not None:
         wiring.close()
         runtime.reset()
