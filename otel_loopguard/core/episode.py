@@ -134,9 +134,9 @@ class Episode:
             self.last_seen_ns = step.end_ns
         self.closed = self.repeats = False
         self.call = self.loose = self.tool = self.cycle = None
-        handoffs, steps = self.handoffs, self.steps
-        goes_on = steps and step.agent is steps[-1].agent and step.target is None  # as most often
-        if handoffs is None and not goes_on and may_hand_over(steps, step):
+        handoffs = self.handoffs
+        turns = step.agent is not self._acting or step.target is not None
+        if handoffs is None and turns and may_hand_over(self.steps, step):
             handoffs = self.hand_over()
         if kind is _TOOL or kind is _AGENT:
             counted = self._add_call(step)

@@ -11,17 +11,16 @@ import time
 from typing import TYPE_CHECKING, ClassVar
 
 from opentelemetry import trace
+from opentelemetry.context import Context, get_current
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from otel_loopguard.core.model import MISSING
 from otel_loopguard.core.model import Status as Health
 from otel_loopguard.dialects import Role, starts
 from otel_loopguard.sdk import attributes as names
-from otel_loopguard.sdk.scope import Run, enter_action, live_spans, reference
+from otel_loopguard.sdk.scope import PLACE, SPAN, Run, enter_action, live_spans, reference
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
-
     from otel_loopguard.core.model import SpanRef
     from otel_loopguard.sdk.pipeline import Pipeline
 
@@ -80,6 +79,8 @@ class Action:
         self.expected: str | None = None
         self.span: trace.Span | None
         self.where: SpanRef | None
+        if parent is None:
+            parent = get_current()
         if around is None and not later:
             self._open(parent)
             return
@@ -114,13 +115,13 @@ class Action:
             ours[names.STATUS] = Health.DEADLOCKED.value
         span.set_attributes(ours)
 
-    def _open(self, parent: Context | None) -> None:
+    def _open(self, parent: Context) -> None:
         self.own = True
         self.span = span = self.pipeline.tracer.start_span(
             self._title, parent, self.span_kind, self._attributes, (), self.start_ns
         )
         self.where = live_spans.open(span, self.run)
-        self.context = self.place = enter_action(self, parent, span)
+        self.context = self.place = Context({**parent, PLACE: self, SPAN: span})
 
     @property
     def adopted(self) -> bool:

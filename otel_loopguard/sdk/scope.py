@@ -121,14 +121,9 @@ def action_of(context: Context | None = None) -> Action | None:
     return None if isinstance(place, Run) else place
 
 
-def enter_action(
-    action: Action, context: Context | None = None, span: trace.Span | None = None
-) -> Context:
-    """A context inside a call, and thereby inside its run; below its span, if there is one."""
-    around = otel_context.get_current() if context is None else context
-    if span is None:
-        return Context({**around, PLACE: action})
-    return Context({**around, PLACE: action, SPAN: span})
+def enter_action(action: Action, context: Context | None = None) -> Context:
+    """A context inside a call, and thereby inside its run."""
+    return otel_context.set_value(PLACE, action, context)
 
 
 def attach(context: Context) -> Tokens:
