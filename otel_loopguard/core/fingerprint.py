@@ -76,6 +76,7 @@ class Fingerprinter:
     max_nodes: int = field(default=MAX_NODES, kw_only=True)
     max_depth: int = field(default=MAX_DEPTH, kw_only=True)
     _keyed: Hash = field(init=False, repr=False, compare=False)
+    _formed: Hash = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.key:
@@ -84,7 +85,10 @@ class Fingerprinter:
         if len(key) > blake2b.MAX_KEY_SIZE:
             key = blake2b(key).digest()
         # A copy of a hash that has its key already is cheaper than a new one.
-        object.__setattr__(self, "_keyed", blake2b(digest_size=_DIGEST_BYTES, key=key))
+        keyed = blake2b(digest_size=_DIGEST_BYTES, key=key)
+        object.__setattr__(self, "_keyed", keyed)
+        object.__setattr__(self, "_formed", keyed.copy())
+        self._formed.update(b"=")
 
     def of_args(self, value: object) -> str | None:
         """Returns the digest of a call's arguments; None when unknown.
@@ -102,8 +106,8 @@ class Fingerprinter:
         except (LookupError, RuntimeError):
             return None
         if text is not None:
-            digest = self._keyed.copy()  # as `of_text` does, in fewer steps
-            digest.update(b"=" + text.encode())
+            digest = self._formed.copy()  # as `of_text` does, in fewer steps
+            digest.update(text.encode())
             return digest.hexdigest()
         text = plain_form(value, self.max_chars, self.max_nodes, self.max_depth)
         if text is None:
