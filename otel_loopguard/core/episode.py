@@ -84,16 +84,14 @@ class Episode:
         self.repeats = self.closed = False
         self.asked: tuple[str, ...] = ()
         self.iteration = self.consecutive = self.turn_start = self.ordered = 0
-        self.tokens = self.good = 0
+        self.tokens = self.good = self.last_seen_ns = self._model_ns = 0
         self.stuck: Stuck | None = None
-        self.last_seen_ns = 0
         self.spoken: dict[Pattern, Spoken] = {}
         self.talk: Talk | None = None
         self.handoffs: Handoffs | None = None
         self.standing: Standing | None = None
         self.alerts = Alerts()
         self._call_ids = CallIds()
-        self._model_ns = 0
         self.health = Status.HEALTHY
         self._acting: str | None = None
         self._deeds = Deeds()
@@ -208,8 +206,7 @@ class Episode:
         self._deeds.clear()
         if self.handoffs is not None:
             self.handoffs.clear()
-        self.turn_start, self.consecutive = self.iteration, 0
-        self.health = Status.HEALTHY
+        self.turn_start, self.consecutive, self.health = self.iteration, 0, _HEALTHY
 
     def _add_call(self, step: Step) -> bool:
         claim = None if step.call_id is None else self._call_ids.claim(step, step.call_id)
@@ -221,12 +218,12 @@ class Episode:
         fresh = None
         if step.fresh and not again:
             fresh = deeds.take_fresh(step, self.iteration + 1, self.tokens, self._model_ns)
+        self.health = _HEALTHY
         if fresh is None:
             call, now = self._count(deeds, step, again=again)
         else:  # as most often
             call, self.tool = fresh
-            now, self.health = call.latest, _HEALTHY
-            self.iteration = deeds.opened
+            now, self.iteration = call.latest, deeds.opened
             self.good += 1
         self.call, self.consecutive = call, deeds.consecutive
         if not again:
@@ -257,7 +254,6 @@ class Episode:
         now = make(Moment, (step.span, deeds.opened, step.end_ns, self.tokens, self._model_ns))
         call = evidence.count_call(step, now, again=again, opens=opens)
         self.tool = evidence.tools.count(evidence, step, now, again=again)
-        self.health = _HEALTHY
         self._weigh(step, call, self.tool, now, opens=opens)
         return call, now
 
