@@ -59,7 +59,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "instrumentation.handwritten:start_run",
     ),
     "contexts": ("instrumentation.agents:enter_run", "instrumentation.turns:enter_run"),
-    "places": ("instrumentation.actions:enter_action",),
+    "places": ("instrumentation.actions:Context", "instrumentation.actions:enter_action"),
     "around": ("instrumentation.tools:open_around", "instrumentation.models:open_around"),
     "tool values": (
         "instrumentation.langchain_tools:model_arguments",
