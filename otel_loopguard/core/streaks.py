@@ -104,7 +104,8 @@ def _streak(
         return _new_streak(learned, key, step, now)
     weight = 1.0
     if streak.progress != progress - learned.moved:
-        if step.outcome is _OK or now.iteration - streak.latest.iteration > CLOSE_ROUNDS:
+        far = now.iteration - streak.latest.iteration > CLOSE_ROUNDS
+        if far or step.outcome is _OK or (step.outcome is _EMPTY and not step.size):
             return _new_streak(learned, key, step, now)
         weight = 1.0 if step.outcome is _EMPTY else NEWS_WEIGHT
     if step.subject is not None and (step.outcome is not _OK or (step.size or 0) <= SHORT):

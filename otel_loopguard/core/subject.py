@@ -118,22 +118,23 @@ class Named:
         return found
 
     def _is_numbered(self, last: Subject, subject: Subject) -> bool:
-        """Whether nothing but one number differs, which was not there before and is no count."""
-        changed: list[tuple[int, bool, int, int]] = []
+        """Whether nothing but numbers differ, which were not there before and are no counts."""
+        changed: list[tuple[int | None, int, int]] = []
         for (name, old), (_, new) in zip(last, subject, strict=True):
             if len(old) != len(new):
                 return False
             is_alone = len(new) == ALONE_WORDS and old[1] & new[1] & _DATE == _DATE
             pairs = [(old[1], new[1])] if is_alone else zip(old, new, strict=True)
-            bare = all(word & _NUMBER for word in new)
-            changed += [(name, bare, was, word) for was, word in pairs if was != word]
-        if len(changed) != 1:
-            return False
-        name, bare, was, word = changed[0]
+            field = name if all(word & _NUMBER for word in new) else None
+            changed += [(field, was, word) for was, word in pairs if was != word]
+        return bool(changed) and all(self._is_thing(*each) for each in changed)
+
+    def _is_thing(self, field: int | None, was: int, word: int) -> bool:
+        """Whether a word is a number that names a thing; in a `field` that has nothing else."""
         if not was & word & _NUMBER or word in self._known:
             return False
-        if bare:
-            return name not in _COUNTERS
+        if field is not None:
+            return field not in _COUNTERS
         if was & word & _NAMED:
             return True
         return word >> 2 >= LARGE and ((word >> 2) - (was >> 2)) % STEP > 0

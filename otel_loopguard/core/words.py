@@ -182,7 +182,7 @@ COUNTERS: Final = frozenset(
         *("page", "pagenumber", "pageno", "pageindex", "pagesize", "perpage", "offset", "limit"),
         *("cursor", "start", "skip", "first", "last", "top", "topk", "k", "n", "count", "size"),
         *("max", "maxresults", "num", "numresults", "batch", "batchsize", "attempt", "attempts"),
-        *("try", "retry", "retries", "index", "idx", "step", "x", "y", "line", "lines", "depth"),
+        *("try", "retry", "retries", "index", "idx", "step", "x", "y", "depth"),
         *("timeout", "delay", "seconds", "distance", "amount", "width", "height", "value"),
     }
 )

@@ -149,6 +149,9 @@ IDS = [48213, 48377, 48391, 49020]
         pytest.param([{"order_id": str(n), "deep": True} for n in IDS], id="as texts"),
         pytest.param([{"chapter": n} for n in range(4)], id="chapters"),
         pytest.param([{"at": f"00:{n:02}:30"} for n in range(4)], id="times"),
+        pytest.param(
+            [{"lat": 48.1 + n / 7, "lon": 9.2 + n / 9} for n in range(4)], id="two at once"
+        ),
         pytest.param(queries(*[f"mark order {n} as paid" for n in IDS]), id="in a text"),
         pytest.param([{"day": f"2026-05-{n:02}"} for n in range(8, 14)], id="days"),
         pytest.param(
@@ -171,7 +174,8 @@ def test_numbers_that_name_things(args: Sequence[object]) -> None:
         pytest.param([{"Page_Number": n} for n in range(4)], id="pages in another spelling"),
         pytest.param(queries(*[f"fetch page {n} of the list" for n in range(9)]), id="in a text"),
         pytest.param(queries(*[f"select * limit {n}" for n in (100, 200, 500, 1000)]), id="limits"),
-        pytest.param([{"id": n, "left": n * n} for n in IDS], id="two at once"),
+        pytest.param([{"id": n, "page": n % 9} for n in IDS], id="one of two counts"),
+        pytest.param([{"x": n % 900, "y": n % 700} for n in IDS], id="places"),
         pytest.param([{"id": 7}, {"id": "of 7 8"}, {"id": 7}], id="more words"),
         pytest.param(queries(*[f"grep savings_{n} a.rs" for n in range(9)]), id="a name counts up"),
         pytest.param([{"id": n} for n in (7, 7, 7)], id="the same"),
@@ -249,6 +253,19 @@ def test_a_list_is_worked_through(steps: list[Sighting]) -> None:
 )
 def test_what_only_looks_like_a_list(steps: list[Sighting], pattern: str) -> None:
     assert pattern in {name for _, name, _ in utterances(steps)}
+
+
+def test_what_says_nothing_while_others_bring_news_is_work() -> None:
+    def turns(result: str) -> list[Sighting]:
+        asks = ("lease fee", "fee of lease", "the lease fee?", "a fee for lease", "lease, fee")
+        return [
+            step
+            for n in range(15)
+            for step in (call("move", asks[n % 5] + "!" * n, result), call("look", n, page(n)))
+        ]
+
+    assert utterances(turns("")) == []
+    assert utterances(turns("no results"))[0][1] == "result_stagnation"
 
 
 def test_lists_of_any_length_but_not_without_end() -> None:
