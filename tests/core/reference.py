@@ -252,7 +252,8 @@ class History:
         while of_tool[:-1] and self.end_of(of_tool[-2]) == end:
             other, one = of_tool.pop(), of_tool[-1]
             apart, quiet = self.rounds[other] - self.rounds[one], self.quiet(one, other)
-            tolerant = kind == "failure" or self.steps[other].outcome is Outcome.EMPTY
+            step = self.steps[other]
+            tolerant = kind == "failure" or (step.outcome is Outcome.EMPTY and bool(step.size))
             if not self.unchanged(one, other) or not (quiet or (tolerant and apart <= CLOSE)):
                 break
             pairs.insert(0, (one, other))
