@@ -16,6 +16,7 @@ from otel_loopguard.core.handoffs import Handoffs, may_hand_over
 from otel_loopguard.core.model import FAILED, Kind, Outcome, Pattern, Status, Step, Stuck
 from otel_loopguard.core.records import CallRecord, Moment, Once, Spoken, ToolRecord
 from otel_loopguard.core.rejections import Rejections
+from otel_loopguard.core.sizes import SHORT
 from otel_loopguard.core.streaks import is_bare
 from otel_loopguard.core.talk import Talk
 from otel_loopguard.core.tuples import make
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
     from otel_loopguard.core.decision import Standing
 
 RING: Final = 16
-CONDENSED: Final = 16
-"""How much of each table a condensed run keeps."""
+CONDENSED: Final = 16  # of each table, that a condensed run keeps
 RECOVERY_STEPS: Final = 5
-FEW: Final = 4
+FEW: Final = 4  # of "done" nobody knows what was made
 
 # Before Python 3.12 it takes long to read a member from its enum.
 _TOOL: Final = Kind.TOOL
@@ -296,5 +296,5 @@ class Episode:
 
     def wanted(self, step: Step, call: CallRecord | Once) -> bool:
         """Whether a call makes one of so many things as the user may have asked for one by one."""
-        few = call.repeats <= FEW and is_bare(step)  # of "done" nobody knows what was made
-        return call.repeats <= -self.ordered and (few or step.masked_key is not None)
+        new = step.masked_key is not None and (step.size or 0) <= SHORT
+        return call.repeats <= -self.ordered and (new or (call.repeats <= FEW and is_bare(step)))

@@ -208,6 +208,11 @@ def test_of_many_things_at_once_nobody_is_only_told_that_it_is_done() -> None:
     assert utterances([user("we meet at 9 then"), *adds])[0][:2] == (6, "hard_loop")
 
 
+def test_a_page_is_no_thing_that_is_wanted() -> None:
+    pages = [call("draw", "a boat", f"{PAGE} at 10:00:{n:02}") for n in range(9)]
+    assert utterances([user("the 9 newest"), *pages])[0][:2] == (6, "hard_loop")
+
+
 def test_what_is_wanted_is_made_and_not_only_looked_at() -> None:
     assert utterances([user("list the 4 newest"), *[call()] * 9])[0][:2] == (4, "hard_loop")
 
