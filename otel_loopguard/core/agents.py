@@ -179,12 +179,12 @@ class Deeds:
         """Whether a call asks how far something is, by what it was told or by the tool's name.
 
         One that goes a step on each time, by its name, and is told no more than so, counts as well,
-        and so does one that was begun by another tool, which said that it takes a while.
+        and so does one that another tool has just begun, which said that it takes a while.
         """
         tells = (asks(step.action) and (step.size or 0) <= SHORT) or (
             steps(step.action) and (is_bare(step) or step.outcome is _EMPTY)
         )
-        begun = (self.waits >> 2 * self.consecutive) & _TOLD == _TOLD
+        begun = (self.waits >> 2 * self.consecutive) & (_TOLD << 2 | _TOLD) == _TOLD
         begun = begun and (step.size or 0) <= SHORT
         return tells or begun or self.polls(2) or waits(step.action)
 

@@ -319,6 +319,7 @@ def test_what_another_tool_has_begun_takes_a_while() -> None:
         pytest.param([RUNS, call("read", "x"), *[LINE] * 6], 5, id="something else came first"),
         pytest.param([RUNS, *[call("output", "p-1")] * 6], 4, id="a page says enough"),
         pytest.param([RUNS, *[LINE] * 12], 9, id="not for ever"),
+        pytest.param([RUNS, RUNS, *[LINE] * 6], 5, id="it was waited for already"),
     ],
 )
 def test_what_nobody_waits_for(steps: list[Sighting], at: int) -> None:
