@@ -12,6 +12,7 @@ from otel_loopguard.core.phrases import times_asked
 from otel_loopguard.core.returned import compare
 from otel_loopguard.core.said import CUT, echoed, said_by
 from otel_loopguard.core.sizes import BARE, SHORT
+from otel_loopguard.core.tuples import make
 
 if TYPE_CHECKING:
     from otel_loopguard.core.episode import Episode
@@ -51,7 +52,7 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
         episode: what is known of its run; None before its first step.
         handoffs: what is handed over in that run, or around it.
         traits: what is declared of its tool.
-        sighting: what was seen.
+        sighting: what was seen; it may be a plain tuple of the same fields.
         agent: whose run it is, where the sighting names no agent.
     """
     (kind, action, source, args, args_key, result, error, outcome, call_id, round_, its_agent,
@@ -72,7 +73,7 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
     )
     length = size or 0
     fresh = not known and length > BARE and args_key is not None and masked_key is None
-    if fresh and length > SHORT and kind is _TOOL and handoffs is None and outcome is error is None:
+    if fresh and length > SHORT and kind is _TOOL and handoffs is outcome is error is None:
         # As most often; what follows comes to the same, in more steps.
         outcome = of_text(result, _SHALLOW) if type(result) is str else classify(result)
         if outcome is _OK:
@@ -81,6 +82,7 @@ def digest(  # noqa: C901, PLR0912 - each function less is time
                 agent, start_ns, end_ns, tokens, size, span, None, None, None,
                 None, None, gist_of(printer, action, args, result), traits, None, fresh,
             )  # fmt: skip
+    sighting = make(Sighting, sighting)
     words = loose_key = said = target = task = gist = subject = None
     returns = False
     if known:

@@ -120,7 +120,10 @@ class Guard:
             )
 
     def observe(self, run: str, sighting: Sighting, agent: str | None = None) -> Observation:
-        """Take one sighting of a run; every step of every source comes through here."""
+        """Take one sighting of a run; every step of every source comes through here.
+
+        A plain tuple of a sighting's fields will do.
+        """
         before = self._runs.awake(run) or self._runs.get(run)
         kind, action, parent = sighting[0], sighting[1], sighting[-1]  # by name it takes longer
         handoffs = self._shared(parent) if before is None else before.handoffs
@@ -156,13 +159,13 @@ class Guard:
 
     def lets_go(self, run: str, action: str) -> bool:
         """Whether all calls of a tool are made right now: of most there is nothing to decide."""
+        episode = self._runs.awake(run) or self._runs.get(run)
+        if episode is not None and episode.standing is None and action in episode.asked:
+            return action not in self._declared.tools  # as most often
         if action in self._ignored:
             return True
-        episode = self._runs.awake(run) or self._runs.get(run)
-        if episode is not None and (episode.standing is not None or action not in episode.asked):
-            stands = asked_about(episode, action) is not None
-            return not stands and action not in self._declared.tools
-        return action not in self._declared.tools
+        stands = episode is not None and asked_about(episode, action) is not None
+        return not stands and action not in self._declared.tools
 
     def decide(
         self,

@@ -7,7 +7,7 @@ span is adopted and enriched; else the span is ours.
 from __future__ import annotations
 
 import logging
-import time
+from time import time_ns
 from typing import TYPE_CHECKING, ClassVar
 
 from opentelemetry import trace
@@ -73,7 +73,7 @@ class Action:
         self.pipeline = pipeline
         self.run = run
         self.name = name
-        self.start_ns = time.time_ns()
+        self.start_ns = time_ns()
         self._title, self._attributes = title, attributes
         self.ended = False
         self.expected: str | None = None

@@ -8,7 +8,8 @@ from opentelemetry import metrics, trace
 from opentelemetry._logs import get_logger_provider
 
 from otel_loopguard.breaking.questions import Asker
-from otel_loopguard.core.model import Severity
+from otel_loopguard.core.model import Severity, Sighting
+from otel_loopguard.core.tuples import make
 from otel_loopguard.runtime import Lazy
 from otel_loopguard.sdk import attributes as names
 from otel_loopguard.sdk.daemon import daemon
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from otel_loopguard.breaking.questions import Verdict
     from otel_loopguard.core.decision import Decision
     from otel_loopguard.core.guard import Guard
-    from otel_loopguard.core.model import Observation, Sighting, Utterance
+    from otel_loopguard.core.model import Observation, Utterance
     from otel_loopguard.runtime import Runtime
     from otel_loopguard.sdk.providers import Providers
     from otel_loopguard.sdk.scope import Run
@@ -88,7 +89,7 @@ class Pipeline:
 
         Args:
             run: the run.
-            sighting: what was seen.
+            sighting: what was seen; it may be a plain tuple of the same fields.
             span: the span that shows it and ends now; None if it has ended already.
             context: where a marker span hangs if there is no open span.
             conversation_id: the provider's id of the conversation, if known.
@@ -96,7 +97,7 @@ class Pipeline:
         if not daemon.runs:
             daemon.start()
         if run.parent is not None:
-            sighting = sighting._replace(parent=run.parent.id)
+            sighting = make(Sighting, sighting)._replace(parent=run.parent.id)
         seen = self.guard.observe(run.id, sighting, run.agent)
         self.reporter.report(seen, run, span, context, conversation_id)
         if self.listeners:
