@@ -120,10 +120,7 @@ class Guard:
             )
 
     def observe(self, run: str, sighting: Sighting, agent: str | None = None) -> Observation:
-        """Take one sighting of a run; every step of every source comes through here.
-
-        A plain tuple of a sighting's fields will do.
-        """
+        """Take one sighting of a run, or a tuple of its fields; every step comes through here."""
         before = self._runs.awake(run) or self._runs.get(run)
         kind, action, parent = sighting[0], sighting[1], sighting[-1]  # by name it takes longer
         handoffs = self._shared(parent) if before is None else before.handoffs
