@@ -139,7 +139,7 @@ class Deeds:
         if step.traits is not None and step.traits.poll:
             self.waits |= _TOLD
         now = make(Moment, (step.span, number, step.end_ns, tokens, model_ns))
-        once = evidence.take_fresh(step, key, end, now)
+        once = evidence.take_fresh(step, key, end, now, model_ns)
         self.cycles.begin(((action, args_key, result_key),), now)
         return once, evidence.tools.take_fresh(action, once)
 

@@ -112,19 +112,19 @@ class Evidence:
         return (action, result_key) in self.results
 
     def take_fresh(
-        self, step: Step, key: tuple[str, str], end: tuple[str, str], now: Moment
+        self, step: Step, key: tuple[str, str], end: tuple[str, str], now: Moment, model_ns: int
     ) -> Once:
         """What `count_call` comes to for a call that is new, as its result is, and opens a round.
 
         Its result says enough to be news, so that none of the other questions arise. `key` is the
-        call, `end` what it came to.
+        call, `end` what it came to, `model_ns` that of `now`.
         """
         calls, results = self.calls, self.results
         if len(calls) >= MAX_CALLS:
             calls.condense(MAX_CALLS // 2)
         if len(results) >= MAX_RESULTS:
             results.condense(MAX_RESULTS // 2)
-        if len(self._round) <= 1 and now[4] == self._heard:
+        if len(self._round) <= 1 and model_ns == self._heard:
             self.loose, self.tour, self._round = None, None, [key]
         else:
             self._begin(key, now, opens=True)
