@@ -73,6 +73,8 @@ ANSWERS = {
     "error": (broken, "deadlock"),
 }
 """What a human may say, by what the telemetry says of it; and why the run is stopped then."""
+DENIED = 5
+"""So many calls are turned down before a human is asked."""
 answers = pytest.mark.parametrize("answer", ANSWERS)
 
 
@@ -160,7 +162,6 @@ async def assert_answered(
     deleting: Deleting,
     answer: str,
     work: Callable[[], Awaitable[Any]],
-    calls: int = 5,
 ) -> None:
     """A human was asked once before a request; without a yes that request was never sent.
 
@@ -170,7 +171,6 @@ async def assert_answered(
         deleting: the tool, and the human.
         answer: what the human says.
         work: what leads there.
-        calls: so many of them are turned down before.
     """
     reason = ANSWERS[answer][1]
     if reason is None:
@@ -181,8 +181,8 @@ async def assert_answered(
         assert stopped.value.reason == reason
     (request,) = deleting.asked
     assert (request.tool, request.pattern.value) == (None, deleting.pattern)
-    assert deleting.made == calls + (reason is None)
-    assert len(server.requests) == calls + 2 * (reason is None)
+    assert deleting.made == DENIED + (reason is None)
+    assert len(server.requests) == DENIED + 2 * (reason is None)
     told = [event[:3] for event in interventions(telemetry)]
     word, human = ("inject_correction", 1), ("escalate_to_human", 3)
     assert told == [(deleting.pattern, *each) for each in (word, word, human)]

@@ -123,4 +123,4 @@ async def test_a_human_says_whether_the_next_request_is_sent(
 
     telemetry.instrument(action="break", escalate=deleting.ask, escalate_timeout_s=1)
     graph = build(kind, chat(server, "plead"), [tool(delete)])
-    await assert_answered(telemetry, server, deleting, answer, lambda: run(graph, way), 6)
+    await assert_answered(telemetry, server, deleting, answer, lambda: run(graph, way))
