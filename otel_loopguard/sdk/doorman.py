@@ -45,9 +45,7 @@ class Doorman(SpanProcessor):
             inside.on_start(span, parent_context)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Let the processor have a span that has ended; before it is there none was passed on."""
-        if self._inside is not None:
-            self._inside.on_end(span)
+        """Nothing: of a span that ends before the processor is there it has not heard."""
 
     def shutdown(self) -> None:
         """Do nothing more."""

@@ -57,6 +57,14 @@ def test_a_run_that_ignores_two_notes_is_stopped() -> None:
     assert said == [Verdict.GO] * 3 + [Verdict.NUDGE] * GRACE + [Verdict.HALT]
 
 
+def test_what_is_no_step_leaves_the_loop_that_stands() -> None:
+    guard = guard_that(Action.NUDGE)
+    run(guard, [call()] * 3)
+    replayed = guard.observe("run", Sighting(Kind.RETRY, "model"))
+    assert (replayed.counted, replayed.utterances) == (False, ())
+    assert asked(guard, call()).verdict is Verdict.NUDGE
+
+
 def test_observing_holds_nothing_back() -> None:
     guard = guard_that(Action.OBSERVE)
     assert run(guard, [call()] * 20) == [Verdict.GO] * 20

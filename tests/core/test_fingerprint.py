@@ -544,6 +544,14 @@ def test_a_value_that_changes_while_it_is_read_is_unknown(
     monkeypatch.setattr(canonical_module, "encode", out_of_stack)
     assert PRINTER.of_result({"a": [1]}) == UNKNOWN
 
+    def changed(_: object) -> str:
+        given_.clear()
+        return ""
+
+    given_: dict[str, object] = {"a": "one", "b": "two"}
+    monkeypatch.setattr(canonical_module, "quote", changed)
+    assert PRINTER.of_args(given_) is None
+
 
 # --- limits --------------------------------------------------------------------------------------
 

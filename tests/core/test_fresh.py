@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from otel_loopguard.core import guard as guard_module
 from otel_loopguard.core.digest import digest
 from otel_loopguard.core.model import Kind
+from otel_loopguard.core.records import Moment, Once
 from otel_loopguard.core.traits import Traits
 from tests.core.relations import observe as observe_case
 from tests.core.steps import START, call, failure, make_guard, page, seen
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 CASES = Path(__file__).parents[1] / "cases"
 RESULTS = [page(1), page(2), page(3), {"rows": [page(4)]}, page(5)[:90], "ok", "", "Error: no disk"]
+RESULTS.append(f"Error: no disk. {page(7)}")
 ARGS: list[object] = ["a", "b", {"offset": 10, "limit": 5}, {"offset": 20, "limit": 5}, ["x", "y"]]
 CALLS = st.tuples(
     st.sampled_from(["search", "write_file", "get_status"]),
@@ -105,3 +107,12 @@ def test_most_calls_are_new() -> None:
     steps = [call("search", n, page(n)) for n in range(5)]
     assert [each.step.fresh for each in observe(steps)] == [False, True, True, True, True]
     assert not any(each.step.fresh for each in both_ways(lambda: observe(steps))[1])
+
+
+def test_what_came_once_is_read_like_its_record() -> None:
+    once = Once("a", "r", Moment((1, 2), 3, 4, 5, 6), progress=7, epoch=8, replays=9)
+    record = once.record()
+    shared = {field.name for field in fields(record)} & set(dir(once))
+    assert {"first", "latest", "like", "seen", "repeats", "weight", "result_key"} <= shared
+    for name in (*shared, "renewed", "lives"):
+        assert getattr(once, name) == getattr(record, name), name

@@ -49,13 +49,22 @@ def test_new_is_what_none_of_the_results_said() -> None:
     assert len(words_of(half)) > MANY
 
 
+def test_the_very_same_words_say_nothing_new() -> None:
+    assert taken(LONG, LONG, LONG) == [0, 1, 1]
+
+
 def test_a_sketch_is_bounded() -> None:
     sketch = Returned()
     for number in range(30):
-        words = words_of(" ".join(f"w{number}-{each}" for each in range(1_000)))
+        words = words_of(" ".join(_word(1_000 * number + each) for each in range(1_000)))
         assert len(words) == MAX_WORDS + 1
         sketch.take(words)
-    assert len(sketch._known) <= MAX_KNOWN
+    assert MAX_KNOWN - MAX_WORDS <= len(sketch._known) <= MAX_KNOWN
+
+
+def _word(number: int) -> str:
+    """A word for each number, without a digit."""
+    return "".join("abcdefghij"[int(digit)] for digit in str(number))
 
 
 def test_few_calls_have_a_sketch() -> None:

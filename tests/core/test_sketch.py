@@ -23,6 +23,7 @@ PLAN = (
     "and at last I write down which of them were changed by hand and by whom."
 )
 CHINESE = "首先我需要查看配置文件的内容, 然后把每一项和默认值进行比较, 最后写下有哪些改动。"
+UNSPACED = "首先我需要查看配置文件的内容然后把每一项和默认值进行比较最后写下有哪些改动"
 words = st.lists(st.text("abcdefgh", min_size=1, max_size=6), min_size=12, max_size=60)
 
 
@@ -34,6 +35,16 @@ def made(text: str) -> Sketch:
 
 def like(one: str, other: str) -> float:
     return likeness(made(one), made(other))
+
+
+@pytest.mark.parametrize("text", ["", " \n\t "])
+def test_a_blank_text_has_no_sketch(text: str) -> None:
+    assert sketch(text) is None
+
+
+def test_a_text_without_spaces_is_compared_by_its_characters() -> None:
+    assert like(UNSPACED, UNSPACED.replace("改动", "变动")) > 0.8
+    assert like(UNSPACED, UNSPACED[::-1]) < 0.2
 
 
 @given(st.text(max_size=6_000))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_loopguard.dialects import Role, read, starts
+from otel_loopguard.dialects.values import mapping
 from otel_loopguard.dialects.view import SpanView
 from tests.dialects import recorded
 
@@ -88,3 +90,9 @@ def test_any_span_can_start(name: str, scope: str, held: dict[str, object]) -> N
 @pytest.mark.parametrize("name", recorded.ALL)
 def test_every_recording_can_be_read(name: str) -> None:
     assert recorded.readings(name)
+
+
+def test_a_mapping_of_any_make_is_one() -> None:
+    given_ = MappingProxyType({"a": 1})
+    assert mapping(given_) is given_
+    assert mapping([("a", 1)]) is None

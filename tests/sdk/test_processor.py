@@ -19,6 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import otel_loopguard
 from otel_loopguard import runtime
 from otel_loopguard.core.model import Kind, Sighting
+from otel_loopguard.sdk.daemon import daemon
 from otel_loopguard.sdk.processor import LoopGuardSpanProcessor
 from otel_loopguard.sdk.scope import LiveSpans, Run, live_spans
 from tests.signals import Signals, attributes
@@ -506,6 +507,15 @@ def test_open_spans_are_remembered_up_to_a_limit() -> None:
     live = spans.pop(4, None)
     assert live is not None
     assert live[0].id == "4"
+
+
+def test_what_is_seen_starts_the_daemon(foreign: Foreign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a forked child, say, it does not run."""
+    started: list[bool] = []
+    monkeypatch.setattr(daemon, "runs", False)
+    monkeypatch.setattr(daemon, "start", lambda: started.append(True))
+    foreign.search()
+    assert started
 
 
 def test_without_a_guard_it_is_inert(

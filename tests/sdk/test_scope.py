@@ -12,6 +12,7 @@ from opentelemetry import trace
 from otel_loopguard.dialects import Role
 from otel_loopguard.dialects.calls import Call
 from otel_loopguard.sdk.scope import (
+    LiveSpans,
     Run,
     action_of,
     attach,
@@ -19,6 +20,7 @@ from otel_loopguard.sdk.scope import (
     detach,
     enter_action,
     enter_run,
+    here,
     inner,
     reference,
     run_of,
@@ -100,6 +102,24 @@ def test_a_call_whose_run_alone_is_in_the_kept_context() -> None:
         assert action_of() is found
         otel_context.detach(kept)
         detach(tokens)
+
+
+def test_here_is_as_far_inside_as_anything_that_was_entered() -> None:
+    act = Act(OUTER)
+    tokens = attach(enter_action(act))
+    kept = otel_context.attach(enter_run(OUTER, otel_context.Context()))
+    assert here() == (otel_context.get_current(), OUTER, act)
+    otel_context.detach(kept)
+    detach(tokens)
+
+
+def test_spans_of_ours_that_are_open_are_remembered_up_to_a_limit() -> None:
+    spans = LiveSpans(limit=3)
+    assert spans.open(trace.INVALID_SPAN, OUTER) is None
+    for n in range(1, 6):
+        where = trace.SpanContext(0xA, n, is_remote=False)
+        assert spans.open(trace.NonRecordingSpan(where), OUTER) == (0xA, n)
+    assert list(spans) == [3, 4, 5]
 
 
 def test_nothing_is_taken_off_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
