@@ -142,7 +142,7 @@ class Returned:
         places = self._moving(words)
         if places is None:
             self.steady = 0
-        elif places:
+        else:
             self.steady = self.steady + 1 if places == self._places else 1
         self._last, self._places = words, places or []
         if places and self.steady == STEADY:
