@@ -5,7 +5,6 @@ An `Episode` takes steps and keeps incremental facts; detectors read them and ho
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from otel_loopguard.core.agents import Deeds, Others
@@ -24,7 +23,6 @@ from otel_loopguard.core.tuples import make
 if TYPE_CHECKING:
     from otel_loopguard.core.decision import Standing
 
-RING: Final = 16
 CONDENSED: Final = 16  # of each table, that a condensed run keeps
 RECOVERY_STEPS: Final = 5
 FEW: Final = 4  # of "done" nobody knows what was made
@@ -46,7 +44,7 @@ class Episode:
         run: the run's id.
         agent: the agent's name, if known.
         alerts: what was last said about each loop.
-        steps: the newest counted steps, at most 16.
+        newest: the newest step that counted; None before the first.
         call: the record of the newest step's call; None if that step was no call.
         loose: the record of all calls that are nearly the same as the newest step's, if some are.
         tool: the record of the newest step's tool; None if that step was no call.
@@ -69,14 +67,14 @@ class Episode:
     __slots__ = (
         "_acting", "_call_ids", "_deeds", "_model_ns", "_others", "agent", "alerts", "asked",
         "call", "closed", "consecutive", "cycle", "good", "handoffs", "health", "iteration",
-        "last_seen_ns", "loose", "ordered", "repeats", "run", "spoken", "standing", "steps",
+        "last_seen_ns", "loose", "newest", "ordered", "repeats", "run", "spoken", "standing",
         "stuck", "talk", "tokens", "tool", "turn_start",
     )  # fmt: skip
 
     def __init__(self, run: str, agent: str | None = None) -> None:
         self.run = run
         self.agent = agent
-        self.steps: deque[Step] = deque(maxlen=RING)
+        self.newest: Step | None = None
         self.call: CallRecord | Once | None = None
         self.loose: CallRecord | None = None
         self.tool: ToolRecord | None = None
@@ -134,7 +132,7 @@ class Episode:
         self.call = self.loose = self.tool = self.cycle = None
         handoffs = self.handoffs
         turns = step.agent is not self._acting or step.target is not None
-        if handoffs is None and turns and may_hand_over(self.steps, step):
+        if handoffs is None and turns and may_hand_over(self.newest, step):
             handoffs = self.hand_over()
         if kind is _TOOL or kind is _AGENT:
             counted = self._add_call(step)
@@ -167,15 +165,15 @@ class Episode:
         if step.said is not None or self.talk is not None or told:
             talk = self.talk = self.talk or Talk()
             self.repeats = talk.take(step, self._moment(step))
-        self.steps.append(step)
+        self.newest = step
         return True
 
     def hand_over(self) -> Handoffs:
         """The record of hand-overs that a run shares with those nested in it."""
         if self.handoffs is None:
             self.handoffs = Handoffs()
-            if self.steps:
-                self.handoffs.add(self.steps[-1], self._moment(self.steps[-1]))
+            if self.newest is not None:
+                self.handoffs.add(self.newest, self._moment(self.newest))
         return self.handoffs
 
     def _moment(self, step: Step) -> Moment:
@@ -196,8 +194,7 @@ class Episode:
         self.alerts.condense(CONDENSED)
         if self.talk is not None:
             self.talk.condense()
-        self.steps.clear()
-        self.call = self.loose = self.tool = self.cycle = None
+        self.newest = self.call = self.loose = self.tool = self.cycle = None
         self.repeats = False
 
     def _start_over(self) -> None:
@@ -227,7 +224,7 @@ class Episode:
             self.good += 1
         self.call, self.consecutive = call, deeds.consecutive
         if not again:
-            self.steps.append(step)
+            self.newest = step
             if step.gist is not None:
                 self.repeats |= deeds.understand(step, step.gist, now)
         evidence = deeds.evidence

@@ -19,7 +19,7 @@ from otel_loopguard.core.sizes import BARE, SHORT
 from otel_loopguard.core.tasks import ALIKE, names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from otel_loopguard.core.records import Moment
     from otel_loopguard.core.tasks import Task
@@ -286,8 +286,10 @@ class Handoffs:
         return not is_known
 
 
-def may_hand_over(before: Sequence[Step], step: Step) -> bool:
-    """Whether a step is the first after those before it that tells of a second agent."""
+def may_hand_over(before: Step | None, step: Step) -> bool:
+    """Whether a step tells of another agent than the one before it."""
     if step.target is not None:
         return True
-    return step.agent is not None and bool(before) and before[-1].agent not in (None, step.agent)
+    if before is None or step.agent is None:
+        return False
+    return before.agent not in (None, step.agent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from otel_loopguard.core import alerts, callids, cycles, episode, evidence, records, runs, streaks
+from otel_loopguard.core import alerts, callids, cycles, evidence, records, runs, streaks
 from otel_loopguard.core.episode import Episode
 from otel_loopguard.core.model import Kind, Outcome
 from otel_loopguard.core.records import newest, remember
@@ -25,7 +25,7 @@ def test_a_table_drops_its_oldest_entry() -> None:
 
 def test_no_table_outgrows_its_limit() -> None:
     run, dice = Episode("run"), random.Random(7)
-    widest = dict.fromkeys(["calls", "tools", "results", "ids", "steps", "round", "args"], 0)
+    widest = dict.fromkeys(["calls", "tools", "results", "ids", "round", "args"], 0)
     outcomes = list(Outcome)
     for number in range(10_000):
         if number % 997 == 0:
@@ -48,7 +48,6 @@ def test_no_table_outgrows_its_limit() -> None:
             "tools": len(records_of.tools),
             "results": len(records_of.results),
             "ids": len(run._call_ids._newer),
-            "steps": len(run.steps),
             "round": len(run._deeds.cycles._calls),
             "args": max((len(each.args) for each in of_tool if each), default=0),
         }
@@ -59,7 +58,6 @@ def test_no_table_outgrows_its_limit() -> None:
         "tools": streaks.MAX_TOOLS,
         "results": evidence.MAX_RESULTS,
         "ids": callids.MAX_IDS,
-        "steps": episode.RING,
         "round": cycles.MAX_ROUND + 1,
     }
 
@@ -91,7 +89,7 @@ def test_the_newest_runs_are_awake_and_the_oldest_are_lost() -> None:
         assert run is not None
         run.add(tool())
     assert (len(table), len(table._awake), len(table._asleep)) == (1002, 1000, 2)
-    assert [len(each.steps) for each in table][:4] == [0, 0, 1, 1]
+    assert [each.newest is None for each in table][:4] == [True, True, False, False]
     asleep = table.get("0")
     assert asleep is not None
     assert table.wake("0", None) == (asleep, None)
