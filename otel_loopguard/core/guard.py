@@ -63,11 +63,9 @@ class Guard:
     Thread-safe. Bounded: beyond `max_runs` the run that was silent longest is dropped.
 
     Args:
-        detectors: what to look for.
-        fingerprinter: makes the digests.
+        detectors, fingerprinter: what to look for; what makes the digests.
         max_runs, ttl_ns: how many runs are remembered at once; the silence that ends one.
-        ignored_tools: tools whose calls are no steps.
-        muted: patterns that are never reported.
+        ignored_tools, muted: tools whose calls are no steps; patterns that are never reported.
         action, actions: what is done about a loop; the same for single patterns.
         tools: what is declared of tools, by their names.
     """
@@ -131,7 +129,11 @@ class Guard:
             self._declared.hear(run, kind)
         step = digest(self.fingerprinter, before, handoffs, traits, sighting, agent)
         with self._lock:
-            episode, lost = self._runs.wake(run, agent)
+            if before is not None and self._runs.awake(run) is before:  # as most often
+                self._runs.touch(run)
+                episode, lost = before, None
+            else:
+                episode, lost = self._runs.wake(run, agent)
             if parent is not None and episode.handoffs is None:
                 episode.handoffs = self._shared(parent)
             changes, ended = _NOTHING if lost is None else close_all([lost], "evicted")
@@ -194,7 +196,6 @@ class Guard:
         """What is to become of a model request before it is sent; O(1). See `advice.advise`.
 
         Args:
-            run: the run.
             can: says what can be done about the request, None if it is to be let alone; it is asked
                 only where a loop stands.
             asks: whether a human can be asked about what cannot be undone.

@@ -22,14 +22,16 @@ class Runs:
 
     Attributes:
         awake: the episode of a run that is awake, as most that are asked for; else None.
+        touch: says that a run that is awake has the newest step.
     """
 
-    __slots__ = ("_asleep", "_awake", "_limit", "awake")
+    __slots__ = ("_asleep", "_awake", "_limit", "awake", "touch")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._awake: OrderedDict[str, Episode] = OrderedDict()
         self.awake: Callable[[str], Episode | None] = self._awake.get
+        self.touch: Callable[[str], None] = self._awake.move_to_end
         self._asleep: OrderedDict[str, Episode] = OrderedDict()
 
     def __len__(self) -> int:
