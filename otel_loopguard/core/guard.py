@@ -196,8 +196,8 @@ class Guard:
         """What is to become of a model request before it is sent; O(1). See `advice.advise`.
 
         Args:
-            can: says what can be done about the request, None if it is to be let alone; it is asked
-                only where a loop stands.
+            run, can: the run; says what can be done about the request, None if it is to be let
+                alone, and is asked only where a loop stands.
             asks: whether a human can be asked about what cannot be undone.
         """
         episode = self._runs.get(run) if self.decides else None
