@@ -17,7 +17,6 @@ from otel_loopguard.core.model import (
     Finding,
     Kind,
     Observation,
-    Outcome,
     Pattern,
     Severity,
     Sighting,
@@ -41,14 +40,9 @@ if TYPE_CHECKING:
     from otel_loopguard.core.traits import Traits
 
 # Before Python 3.12 it takes long to read a member from its enum.
-_AGENT: Final = Kind.AGENT
 _TOOL: Final = Kind.TOOL
-_COMPACT: Final = Kind.COMPACT
-_MODEL: Final = Kind.MODEL
 _DEADLOCKED: Final = Status.DEADLOCKED
 _INFO: Final = Severity.INFO
-_TRUNCATED: Final = Outcome.TRUNCATED
-_UNKNOWN_TOOL: Final = Outcome.UNKNOWN_TOOL
 _LIMIT: Final = DeclaredLimit()
 _NOTHING: Final = Closing()
 
@@ -196,8 +190,9 @@ class Guard:
         """What is to become of a model request before it is sent; O(1). See `advice.advise`.
 
         Args:
-            run, can: the run; says what can be done about the request, None if it is to be let
-                alone, and is asked only where a loop stands.
+            run: the run.
+            can: says what can be done about the request, None if it is to be let alone; it is asked
+                only where a loop stands.
             asks: whether a human can be asked about what cannot be undone.
         """
         episode = self._runs.get(run) if self.decides else None
